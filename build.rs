@@ -29,40 +29,15 @@ const LF_ONLY_TEXTS: [&str; 13] = [
 
 fn main() {
     refuse_windows_texts();
-    register(
-        "races",
-        "src/replay/races",
-        "&crate::replay::Race",
-        |module, _| format!("&{module}::RACE"),
-    );
-    register(
-        "windows",
-        "src/classroom/windows",
-        "&crate::classroom::window::WindowLesson",
-        |module, _| format!("&{module}::LESSON"),
-    );
-    register_with_text(
-        "strategies",
-        "src/stock/strategies",
-        "STRATEGY",
-        "crate::stock::StrategySpec",
-    );
-    register_with_text(
-        "steps",
-        "src/seckill/steps",
-        "STEP",
-        "crate::seckill::StepSpec",
-    );
+    register("races", "src/replay/races", "&crate::replay::Race", |module, _| format!("&{module}::RACE"));
+    register("windows", "src/classroom/windows", "&crate::classroom::window::WindowLesson", |module, _| {
+        format!("&{module}::LESSON")
+    });
+    register_with_text("strategies", "src/stock/strategies", "STRATEGY", "crate::stock::StrategySpec");
+    register_with_text("steps", "src/seckill/steps", "STEP", "crate::seckill::StepSpec");
     // Not in a debug build: no figures are taken from it, and each commit would rebuild it.
-    let commit = if env::var("PROFILE").is_ok_and(|profile| profile == "release") {
-        commit()
-    } else {
-        None
-    };
-    println!(
-        "cargo:rustc-env=OVERSELL_COMMIT={}",
-        commit.as_deref().unwrap_or("unknown")
-    );
+    let commit = if env::var("PROFILE").is_ok_and(|profile| profile == "release") { commit() } else { None };
+    println!("cargo:rustc-env=OVERSELL_COMMIT={}", commit.as_deref().unwrap_or("unknown"));
 }
 
 /// Fails the build if a text of `LF_ONLY_TEXTS` has Windows line ends. The error names the first one.
@@ -96,10 +71,7 @@ fn register(name: &str, folder: &str, kind: &str, entry: impl Fn(&str, &Path) ->
     files.sort();
     let (mut modules, mut list) = (String::new(), String::new());
     for file in &files {
-        let module = file
-            .file_stem()
-            .and_then(|stem| stem.to_str())
-            .expect("a name of a module");
+        let module = file.file_stem().and_then(|stem| stem.to_str()).expect("a name of a module");
         modules += &format!("#[path = {file:?}]\npub(super) mod {module};\n");
         list += &format!("    {},\n", entry(module, file));
     }
@@ -131,10 +103,6 @@ fn commit() -> Option<String> {
 
 /// What git prints, without space around; `None` if it fails.
 fn git(args: &[&str]) -> Option<String> {
-    let said = Command::new("git")
-        .args(args)
-        .output()
-        .ok()
-        .filter(|said| said.status.success())?;
+    let said = Command::new("git").args(args).output().ok().filter(|said| said.status.success())?;
     Some(String::from_utf8(said.stdout).ok()?.trim().to_owned())
 }

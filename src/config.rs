@@ -185,14 +185,10 @@ pub struct Cluster {
 fn check_name_and_address(member: &str, (): &()) -> garde::Result {
     let parts = member.split_once('=');
     let parts = parts.and_then(|(name, at)| Some((name, at.rsplit_once(':')?)));
-    if parts.is_some_and(|(name, (host, port))| {
-        !name.is_empty() && !host.is_empty() && port.parse::<u16>().is_ok()
-    }) {
+    if parts.is_some_and(|(name, (host, port))| !name.is_empty() && !host.is_empty() && port.parse::<u16>().is_ok()) {
         return Ok(());
     }
-    Err(garde::Error::new(
-        "not a name and an address, as redis-2=10.0.0.2:6379",
-    ))
+    Err(garde::Error::new("not a name and an address, as redis-2=10.0.0.2:6379"))
 }
 
 /// Requires an address of plain HTTP, or an empty text.
@@ -208,9 +204,7 @@ fn check_empty_or_http(url: &str, (): &()) -> garde::Result {
 fn require_scheme(scheme: &'static str) -> impl Fn(&SecretString, &()) -> garde::Result {
     move |url, ()| match url.expose_secret().starts_with(scheme) {
         true => Ok(()),
-        false => Err(garde::Error::new(format!(
-            "not an address that begins with {scheme}"
-        ))),
+        false => Err(garde::Error::new(format!("not an address that begins with {scheme}"))),
     }
 }
 
@@ -225,12 +219,10 @@ fn check_empty_or_redis(url: &SecretString, (): &()) -> garde::Result {
 fn require_master_name(sentinels: &[SecretString]) -> impl Fn(&String, &()) -> garde::Result {
     let known = !sentinels.is_empty();
     move |master, ()| match (known, master.is_empty()) {
-        (true, true) => Err(garde::Error::new(
-            "empty, and redis.sentinels are asked for the primary of this name",
-        )),
-        (false, false) => Err(garde::Error::new(
-            "the name by which redis.sentinels know the primary, and there are none",
-        )),
+        (true, true) => Err(garde::Error::new("empty, and redis.sentinels are asked for the primary of this name")),
+        (false, false) => {
+            Err(garde::Error::new("the name by which redis.sentinels know the primary, and there are none"))
+        }
         _ => Ok(()),
     }
 }
@@ -240,9 +232,7 @@ fn check_empty_or_label(name: &str, (): &()) -> garde::Result {
     if name.is_empty() || Process::labelled(name).is_ok() {
         return Ok(());
     }
-    Err(garde::Error::new(
-        "neither empty nor 1 to 32 letters, digits, -, _ or .",
-    ))
+    Err(garde::Error::new("neither empty nor 1 to 32 letters, digits, -, _ or ."))
 }
 
 /// Requires an empty text, or a path of ZooKeeper that begins with `/` and does not end with one.
@@ -269,47 +259,27 @@ impl ConfigError {
 impl Config {
     /// Reads every layer, and checks the result; `overrides` are the command line's, as `("server.port", "8100")`.
     pub fn load(overrides: &[(&str, String)]) -> Result<Self, ConfigError> {
-        Self::load_with(
-            std::env::var_os(ENV_FILE).map(PathBuf::from).as_deref(),
-            overrides,
-        )
+        Self::load_with(std::env::var_os(ENV_FILE).map(PathBuf::from).as_deref(), overrides)
     }
 
     /// As [`load`](Config::load), with this file, or none, whatever `OVERSELL_CONFIG` names.
-    pub fn load_with(
-        file: Option<&Path>,
-        overrides: &[(&str, String)],
-    ) -> Result<Self, ConfigError> {
+    pub fn load_with(file: Option<&Path>, overrides: &[(&str, String)]) -> Result<Self, ConfigError> {
         Self::read(file, Environment::default(), overrides)
     }
 
     /// Reads the defaults, then the file, the environment and the overrides, and checks the result.
-    fn read(
-        file: Option<&Path>,
-        environment: Environment,
-        overrides: &[(&str, String)],
-    ) -> Result<Self, ConfigError> {
-        let mut layers =
-            config::Config::builder().add_source(File::from_str(DEFAULTS, FileFormat::Toml));
+    fn read(file: Option<&Path>, environment: Environment, overrides: &[(&str, String)]) -> Result<Self, ConfigError> {
+        let mut layers = config::Config::builder().add_source(File::from_str(DEFAULTS, FileFormat::Toml));
         if let Some(path) = file {
             layers = layers.add_source(File::from(path).format(FileFormat::Toml));
         }
         // Text stays text: a field parses its own numbers, and `00123456` may be a token.
-        layers = layers.add_source(
-            environment
-                .prefix(ENV_PREFIX)
-                .prefix_separator("__")
-                .separator("__"),
-        );
+        layers = layers.add_source(environment.prefix(ENV_PREFIX).prefix_separator("__").separator("__"));
         for (key, value) in overrides {
-            layers = layers
-                .set_override(*key, value.as_str())
-                .map_err(|e| ConfigError(e.to_string()))?;
+            layers = layers.set_override(*key, value.as_str()).map_err(|e| ConfigError(e.to_string()))?;
         }
-        let config: Self = layers
-            .build()
-            .and_then(config::Config::try_deserialize)
-            .map_err(|e| ConfigError(e.to_string()))?;
+        let config: Self =
+            layers.build().and_then(config::Config::try_deserialize).map_err(|e| ConfigError(e.to_string()))?;
         config.check()?;
         Ok(config)
     }
@@ -318,9 +288,7 @@ impl Config {
     /// Errors: all broken rules together, each with its key.
     fn check(&self) -> Result<(), ConfigError> {
         self.validate().map_err(|report| {
-            let broken = report
-                .iter()
-                .map(|(key, fault)| format!("{key} is {fault}"));
+            let broken = report.iter().map(|(key, fault)| format!("{key} is {fault}"));
             ConfigError(broken.collect::<Vec<_>>().join("; "))
         })
     }
@@ -357,11 +325,9 @@ fn read_list_or_commas<'de, D: Deserializer<'de>, T: Deserialize<'de> + From<Str
     }
     Ok(match List::deserialize(value)? {
         List::Items(items) => items,
-        List::Text(text) => text
-            .split(',')
-            .filter(|item| !item.is_empty())
-            .map(|item| item.to_owned().into())
-            .collect(),
+        List::Text(text) => {
+            text.split(',').filter(|item| !item.is_empty()).map(|item| item.to_owned().into()).collect()
+        }
     })
 }
 
@@ -397,40 +363,20 @@ mod tests {
             ("lock.wait_ms", "600001", "greater than 600000"),
             ("lock.lease_ms", "999", "lower than 1000"),
             ("mysql.pool", "0", "lower than 1"),
-            (
-                "mysql.url",
-                "http://root:hunter2@db",
-                "begins with mysql://",
-            ),
+            ("mysql.url", "http://root:hunter2@db", "begins with mysql://"),
             ("redis.url", "http://:hunter2@db", "begins with redis"),
-            (
-                "mysql.urls",
-                "mysql://a,http://root:hunter2@b",
-                "begins with mysql://",
-            ),
+            ("mysql.urls", "mysql://a,http://root:hunter2@b", "begins with mysql://"),
             ("redis.mine_url", "http://:hunter2@db", "begins with redis"),
             ("redis.timeout_ms", "0", "lower than 1"),
-            (
-                "redis.sentinels",
-                "redis://a,http://:hunter2@b",
-                "begins with redis",
-            ),
+            ("redis.sentinels", "redis://a,http://:hunter2@b", "begins with redis"),
             ("redis.master", "main", "redis.sentinels"),
             ("redis.wait_replicas", "most", "nor \"all\""),
             ("redis.wait_replicas", "-1", "nor \"all\""),
             ("redis.nodes", "redis://a,http://:hunter2@b", "redis"),
-            (
-                "redis.nodes",
-                "r1,r2,r3,r4,r5,r6,r7,r8,r9,r10",
-                "greater than 9",
-            ),
+            ("redis.nodes", "r1,r2,r3,r4,r5,r6,r7,r8,r9,r10", "greater than 9"),
             ("server.request_timeout_ms", "0", "lower than 1"),
             ("cluster.http", "nginx:80", "http://127.0.0.1:8000"),
-            (
-                "cluster.instances",
-                "http://a:8000,b:8100",
-                "http://127.0.0.1:8000",
-            ),
+            ("cluster.instances", "http://a:8000,b:8100", "http://127.0.0.1:8000"),
             ("cluster.members", "redis=6379", "a name and an address"),
             ("cluster.members", "a=b:1,=b:2", "a name and an address"),
             ("cluster.members", "a=:6379", "a name and an address"),
@@ -438,25 +384,14 @@ mod tests {
             ("zookeeper.session_ms", "60001", "greater than 60000"),
             ("zookeeper.chroot", "oversell/", "a path like /oversell"),
         ] {
-            let error = Config::load_with(None, &[(key, wrong.to_owned())])
-                .expect_err(key)
-                .to_string();
-            assert!(
-                error.contains(key) && error.contains(rule) && !error.contains("hunter2"),
-                "{error}"
-            );
+            let error = Config::load_with(None, &[(key, wrong.to_owned())]).expect_err(key).to_string();
+            assert!(error.contains(key) && error.contains(rule) && !error.contains("hunter2"), "{error}");
         }
-        assert!(
-            Config::load_with(None, &[]).is_ok(),
-            "the defaults follow their own rules"
-        );
+        assert!(Config::load_with(None, &[]).is_ok(), "the defaults follow their own rules");
     }
 
     fn from_environment(variables: &[(&str, &str)]) -> Result<Config, ConfigError> {
-        let variables = variables
-            .iter()
-            .map(|(key, value)| ((*key).to_owned(), (*value).to_owned()))
-            .collect();
+        let variables = variables.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
         Config::read(None, Environment::default().source(Some(variables)), &[])
     }
 
@@ -495,12 +430,8 @@ mod tests {
         assert_eq!(config.redis.wait_replicas, Replicas::AtLeast(2));
         let all = from_environment(&[("OVERSELL__REDIS__WAIT_REPLICAS", "all")]).unwrap();
         assert_eq!(all.redis.wait_replicas, Replicas::All);
-        let unnamed =
-            from_environment(&[("OVERSELL__REDIS__SENTINELS", "redis://s1")]).unwrap_err();
-        assert!(
-            unnamed.to_string().contains("redis.master is empty"),
-            "{unnamed}"
-        );
+        let unnamed = from_environment(&[("OVERSELL__REDIS__SENTINELS", "redis://s1")]).unwrap_err();
+        assert!(unnamed.to_string().contains("redis.master is empty"), "{unnamed}");
         for (variable, value, key) in [
             ("OVERSELL__SERVER__PORT", "eight", "server.port"),
             ("OVERSELL__MYSQL__CAUSAL_READS", "1s", "mysql.causal_reads"),

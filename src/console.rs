@@ -36,18 +36,12 @@ impl Log {
     pub(crate) fn listen() -> (Self, tracing::subscriber::DefaultGuard) {
         let log = Self::default();
         let writer = log.clone();
-        let subscriber = tracing_subscriber::fmt()
-            .with_ansi(false)
-            .with_writer(move || writer.clone())
-            .finish();
+        let subscriber = tracing_subscriber::fmt().with_ansi(false).with_writer(move || writer.clone()).finish();
         (log, tracing::subscriber::set_default(subscriber))
     }
 
     pub(crate) fn lines(&self) -> Vec<String> {
-        String::from_utf8_lossy(&self.0.lock())
-            .lines()
-            .map(str::to_owned)
-            .collect()
+        String::from_utf8_lossy(&self.0.lock()).lines().map(str::to_owned).collect()
     }
 
     /// How many lines contain all of these words.

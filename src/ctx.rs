@@ -87,10 +87,7 @@ fn mysql_options(urls: &[SecretString], connections: usize, process: &Process) -
     let options = MySqlOptions::of(urls.iter().map(ExposeSecret::expose_secret));
     // On by default in MariaDB from 11.6.2: a strategy that reads and then writes would get error 1020, and not do what the
     // course's does.
-    options
-        .session_variable("innodb_snapshot_isolation = OFF")
-        .connections(connections)
-        .process(process.clone())
+    options.session_variable("innodb_snapshot_isolation = OFF").connections(connections).process(process.clone())
 }
 
 /// The options of the Redis at `url`, without Sentinels.
@@ -104,11 +101,7 @@ fn redis_options(config: &Config, url: &SecretString, process: &Process) -> Redi
 
 /// The options of the main Redis: with Sentinels and `redis.wait_replicas`, if they are configured.
 fn main_redis_options(config: &Config, process: &Process) -> RedisOptions {
-    let sentinels = config
-        .redis
-        .sentinels
-        .iter()
-        .map(ExposeSecret::expose_secret);
+    let sentinels = config.redis.sentinels.iter().map(ExposeSecret::expose_secret);
     redis_options(config, &config.redis.url, process)
         .sentinels(sentinels, &config.redis.master)
         .wait_replicas(config.redis.wait_replicas)
@@ -134,21 +127,13 @@ fn node_urls(config: &Config) -> &[SecretString] {
 /// to none yet.
 fn redis_pool(config: &Config, redis: &RedisClient, size: usize) -> Result<RedisPool, LockError> {
     let timeout = Some(Duration::from_millis(config.redis.timeout_ms));
-    let no_redis = |reason: String| LockError::Unavailable {
-        server: Server::Redis.name(),
-        reason: reason.into(),
-    };
+    let no_redis = |reason: String| LockError::Unavailable { server: Server::Redis.name(), reason: reason.into() };
     let one = deadpool_redis::Manager::new_with_config(
         config.redis.url.expose_secret(),
-        AsyncConnectionConfig::new()
-            .set_response_timeout(timeout)
-            .set_connection_timeout(timeout),
+        AsyncConnectionConfig::new().set_response_timeout(timeout).set_connection_timeout(timeout),
     )
     .map_err(|e| no_redis(e.to_string()))?;
-    let manager = Manager {
-        one,
-        followed_client: (!config.redis.sentinels.is_empty()).then(|| redis.clone()),
-    };
+    let manager = Manager { one, followed_client: (!config.redis.sentinels.is_empty()).then(|| redis.clone()) };
     RedisPool::builder(manager)
         .max_size(size)
         .runtime(deadpool::Runtime::Tokio1)
@@ -166,21 +151,14 @@ impl Ctx {
         let main = &config.redis.url;
         let redis = RedisClient::new(main_redis_options(&config, &process))?;
         let node = |url: &SecretString| {
-            if url.expose_secret() == main.expose_secret() {
-                Ok(redis.clone())
-            } else {
-                RedisClient::new(options(url))
-            }
+            if url.expose_secret() == main.expose_secret() { Ok(redis.clone()) } else { RedisClient::new(options(url)) }
         };
         // A connection of its own even then, so that a script disturbs nobody else.
         let mine = match config.redis.mine_url.expose_secret() {
             "" => RedisClient::new(main_redis_options(&config, &process))?,
             _ => RedisClient::new(options(&config.redis.mine_url))?,
         };
-        let nodes = node_urls(&config)
-            .iter()
-            .map(node)
-            .collect::<Result<_, _>>()?;
+        let nodes = node_urls(&config).iter().map(node).collect::<Result<_, _>>()?;
         let redis_pool = |size| redis_pool(&config, &redis, size);
         let (db, admin_pool, watch) = (
             MySqlPool::new(mysql(config.mysql.pool))?,
@@ -189,10 +167,7 @@ impl Ctx {
         );
         let inner = Inner {
             instance: config.instance(),
-            actor_pools: (
-                MySqlPool::new(mysql(ACTOR_POOL_SIZE))?,
-                redis_pool(ACTOR_POOL_SIZE)?,
-            ),
+            actor_pools: (MySqlPool::new(mysql(ACTOR_POOL_SIZE))?, redis_pool(ACTOR_POOL_SIZE)?),
             actor_states: Mutex::default(),
             process,
             mine,
@@ -234,10 +209,7 @@ impl Ctx {
         let local = shared.unwrap_or_default();
         states.insert(stock_id, Arc::downgrade(&local));
         drop(states);
-        Self {
-            local,
-            ..self.with_actor_pools()
-        }
+        Self { local, ..self.with_actor_pools() }
     }
 
     /// The same clients, but `redis` and `nodes` send over what `tap` makes of their connections; `tap` also gets the index of
@@ -270,10 +242,7 @@ impl Ctx {
     /// The same clients, but `zk` has a session of its own with the servers at these addresses, which the caller closes.
     /// Errors: [`LockError::Invalid`] outside a tokio runtime.
     pub(crate) fn with_zookeeper_at(&self, connect: &str) -> Result<Self, LockError> {
-        Ok(Self {
-            zk: ZkClient::new(zk_options(&self.config, connect))?,
-            ..self.clone()
-        })
+        Ok(Self { zk: ZkClient::new(zk_options(&self.config, connect))?, ..self.clone() })
     }
 
     /// The same clients, but `db` is a small pool of its own, of the servers at the addresses that `tap` makes of theirs. The
@@ -285,10 +254,7 @@ impl Ctx {
     ) -> Result<Self, Error> {
         let urls = mysql_urls(&self.config).iter().map(tap);
         let urls = urls.collect::<Result<Vec<_>, _>>()?;
-        Ok(Self {
-            db: MySqlPool::new(mysql_options(&urls, OWN_POOL_SIZE, &self.process))?,
-            ..self.clone()
-        })
+        Ok(Self { db: MySqlPool::new(mysql_options(&urls, OWN_POOL_SIZE, &self.process))?, ..self.clone() })
     }
 
     /// A name in Redis, with the configured prefix.
@@ -350,9 +316,7 @@ impl Ctx {
             );
         };
         if tokio::time::timeout(limit, closing).await.is_err() {
-            tracing::warn!(
-                "the servers did not answer in time; held locks end with their lease, session or row"
-            );
+            tracing::warn!("the servers did not answer in time; held locks end with their lease, session or row");
         }
     }
 }
@@ -367,8 +331,6 @@ impl std::ops::Deref for Ctx {
 
 impl std::fmt::Debug for Ctx {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Ctx")
-            .field("instance", &self.instance)
-            .finish_non_exhaustive()
+        f.debug_struct("Ctx").field("instance", &self.instance).finish_non_exhaustive()
     }
 }

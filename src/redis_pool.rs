@@ -34,11 +34,7 @@ impl managed::Manager for Manager {
     }
 
     /// Fails for a connection that does not answer and, with Sentinels, for one to a replica: the pool then drops it.
-    async fn recycle(
-        &self,
-        connection: &mut MultiplexedConnection,
-        metrics: &Metrics,
-    ) -> RecycleResult<RedisError> {
+    async fn recycle(&self, connection: &mut MultiplexedConnection, metrics: &Metrics) -> RecycleResult<RedisError> {
         self.one.recycle(connection, metrics).await?;
         if self.followed_client.is_none() {
             return Ok(());

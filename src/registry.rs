@@ -144,12 +144,7 @@ mod tests {
     }
 
     fn file(slug: &'static str, chapter: &'static str, rank: Rank) -> File<TestSpec> {
-        File {
-            slug,
-            spec: TestSpec(chapter, rank),
-            text: text::COMPLETE_TEXT,
-            source: "",
-        }
+        File { slug, spec: TestSpec(chapter, rank), text: text::COMPLETE_TEXT, source: "" }
     }
 
     #[test]
@@ -163,27 +158,18 @@ mod tests {
             file("three", "2.3", Rank::Course),
         ]);
         let slugs: Vec<_> = listed.iter().map(|entry| entry.slug).collect();
-        assert_eq!(
-            slugs,
-            ["two", "better", "better-still", "three", "ten", "text"]
-        );
+        assert_eq!(slugs, ["two", "better", "better-still", "three", "ten", "text"]);
     }
 
     #[test]
     #[should_panic(expected = "better: no gone")]
     fn an_entry_behind_one_that_is_not_there_is_refused() {
-        in_order(&[
-            file("two", "2.2", Rank::Course),
-            file("better", "2.2", Rank::Beyond("gone")),
-        ]);
+        in_order(&[file("two", "2.2", Rank::Course), file("better", "2.2", Rank::Beyond("gone"))]);
     }
 
     #[test]
     #[should_panic(expected = "two.md: one language only")]
     fn a_file_whose_text_is_not_whole_is_refused() {
-        in_order(&[File {
-            text: "# Only a title",
-            ..file("two", "2.2", Rank::Course)
-        }]);
+        in_order(&[File { text: "# Only a title", ..file("two", "2.2", Rank::Course) }]);
     }
 }

@@ -51,11 +51,7 @@ pub struct ReplayEvent {
 impl ReplayEvent {
     /// An event of this actor; [`Log::add`] sets its time.
     pub(super) fn of(actor: impl Display, event: impl Into<String>) -> Self {
-        Self {
-            actor: actor.to_string(),
-            event: event.into(),
-            ..Self::default()
-        }
+        Self { actor: actor.to_string(), event: event.into(), ..Self::default() }
     }
 
     pub(super) fn with_key(self, key: &str) -> Self {
@@ -80,10 +76,7 @@ fn value_schema() -> RefOr<Schema> {
     let kinds = [Type::String, Type::Integer, Type::Object];
     let value = ObjectBuilder::new().schema_type(SchemaType::from_iter(kinds));
     let description = "What it had, as text: a count, a reason, a queue; the token of a row that refuses it, as a number; two languages for a step";
-    value
-        .description(Some(description))
-        .examples(["5000"])
-        .into()
+    value.description(Some(description)).examples(["5000"]).into()
 }
 
 /// The result of a replay.
@@ -130,12 +123,7 @@ pub struct Log {
 impl Default for Log {
     fn default() -> Self {
         let (events, end) = (Mutex::default(), Mutex::default());
-        Self {
-            started: Instant::now(),
-            events,
-            end,
-            length: watch::Sender::new(0),
-        }
+        Self { started: Instant::now(), events, end, length: watch::Sender::new(0) }
     }
 }
 

@@ -7,8 +7,7 @@ use crate::console;
 use std::io::{IsTerminal, stderr, stdout};
 use tracing::Level;
 use tracing_subscriber::{
-    Layer, filter::Targets, fmt, fmt::time::ChronoLocal, layer::SubscriberExt,
-    util::SubscriberInitExt,
+    Layer, filter::Targets, fmt, fmt::time::ChronoLocal, layer::SubscriberExt, util::SubscriberInitExt,
 };
 
 /// The filter without `RUST_LOG`. Clients log each failed attempt to connect; this service logs it once.
@@ -33,9 +32,7 @@ fn filter() -> Targets {
 
 /// Starts the log and the console. A second call changes nothing.
 pub(crate) fn init(form: LogFormat) {
-    let log = fmt::layer()
-        .with_writer(stderr)
-        .with_ansi(stderr().is_terminal());
+    let log = fmt::layer().with_writer(stderr).with_ansi(stderr().is_terminal());
     let log = match form {
         LogFormat::Text => log.boxed(),
         LogFormat::Json => log.json().flatten_event(true).boxed(),
@@ -49,9 +46,5 @@ pub(crate) fn init(form: LogFormat) {
     let lines = Targets::new().with_target(console::TARGET, Level::INFO);
     let printer = tracing_subscriber::registry().with(console).with(lines);
     console::PRINTER.set(printer.into()).ok();
-    tracing_subscriber::registry()
-        .with(log)
-        .with(filter())
-        .try_init()
-        .ok();
+    tracing_subscriber::registry().with(log).with(filter()).try_init().ok();
 }

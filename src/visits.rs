@@ -102,11 +102,7 @@ struct VisitsState {
 impl Visits {
     pub fn new(instance: &str) -> Self {
         let (instance, sender) = (instance.to_owned(), broadcast::Sender::new(WATCHER_BUFFER));
-        Self(Arc::new(VisitsState {
-            instance,
-            recent_events: Mutex::default(),
-            sender,
-        }))
+        Self(Arc::new(VisitsState { instance, recent_events: Mutex::default(), sender }))
     }
 
     /// Begins a visit to this object through this route.
@@ -125,31 +121,14 @@ impl Visits {
 
     /// Reports that the stock was reset and that every lock, latch and barrier was cleared.
     pub fn report_reset(&self) {
-        self.add(
-            VisitEvent::of_instance(&self.0.instance, VisitEventKind::Reset),
-            None,
-        );
+        self.add(VisitEvent::of_instance(&self.0.instance, VisitEventKind::Reset), None);
     }
 
     /// Reports an event that belongs to no visit: a lesson on show, its end, or a guess. `key` is the lesson.
-    pub fn report_lesson(
-        &self,
-        event: VisitEventKind,
-        actor: Option<String>,
-        key: String,
-        value: Option<String>,
-    ) {
+    pub fn report_lesson(&self, event: VisitEventKind, actor: Option<String>, key: String, value: Option<String>) {
         let of_instance = VisitEvent::of_instance(&self.0.instance, event);
         let key = Some(key);
-        self.add(
-            VisitEvent {
-                actor,
-                key,
-                value,
-                ..of_instance
-            },
-            None,
-        );
+        self.add(VisitEvent { actor, key, value, ..of_instance }, None);
     }
 
     /// The kept events of the last 10 minutes, after one that says that the instance is up, and a receiver of all later
@@ -158,10 +137,7 @@ impl Visits {
         let recent_events = self.0.recent_events.lock();
         let up = VisitEvent::of_instance(&self.0.instance, VisitEventKind::Up);
         let oldest = up.t_us.saturating_sub(micros(MAX_EVENT_AGE));
-        let young = recent_events
-            .iter()
-            .filter(|event| event.t_us >= oldest)
-            .cloned();
+        let young = recent_events.iter().filter(|event| event.t_us >= oldest).cloned();
         // The lock is held, so no event is sent twice or missed in between.
         (once(up).chain(young).collect(), self.0.sender.subscribe())
     }
@@ -185,15 +161,7 @@ impl VisitEvent {
     /// An event of an instance, now.
     pub fn of_instance(instance: &str, event: VisitEventKind) -> Self {
         let instance = instance.to_owned();
-        Self {
-            t_us: now_us(),
-            instance,
-            event,
-            visit: None,
-            actor: None,
-            key: None,
-            value: None,
-        }
+        Self { t_us: now_us(), instance, event, visit: None, actor: None, key: None, value: None }
     }
 }
 
@@ -226,15 +194,7 @@ impl VisitGuard {
     pub fn leave_by(&self, end: Option<SystemTime>) {
         if !self.is_over.swap(true, Ordering::Relaxed) {
             let inside = self.is_inside.load(Ordering::Relaxed);
-            self.add_event(
-                if inside {
-                    VisitEventKind::Released
-                } else {
-                    VisitEventKind::Failed
-                },
-                None,
-                end,
-            );
+            self.add_event(if inside { VisitEventKind::Released } else { VisitEventKind::Failed }, None, end);
         }
     }
 
@@ -247,16 +207,7 @@ impl VisitGuard {
     fn add_event(&self, event: VisitEventKind, value: Option<String>, end: Option<SystemTime>) {
         let (visit, actor, key) = (Some(self.id), self.actor.clone(), Some(self.key.clone()));
         let of_instance = VisitEvent::of_instance(&self.visits.0.instance, event);
-        self.visits.add(
-            VisitEvent {
-                visit,
-                actor,
-                key,
-                value,
-                ..of_instance
-            },
-            end,
-        );
+        self.visits.add(VisitEvent { visit, actor, key, value, ..of_instance }, end);
     }
 }
 
@@ -294,30 +245,13 @@ mod tests {
         let first = visits.open(Some("甲".into()), "semaphore".into(), "/test/semaphore");
         first.enter();
         let (before, mut after) = visits.watch();
-        assert_eq!(
-            event_kinds(&before),
-            [
-                VisitEventKind::Up,
-                VisitEventKind::Start,
-                VisitEventKind::Locked
-            ]
-        );
+        assert_eq!(event_kinds(&before), [VisitEventKind::Up, VisitEventKind::Start, VisitEventKind::Locked]);
         first.leave();
         drop(first);
         drop(visits.open(None, "semaphore".into(), "/test/semaphore"));
         let next: Vec<_> = std::iter::from_fn(|| after.try_recv().ok()).collect();
-        assert_eq!(
-            event_kinds(&next),
-            [
-                VisitEventKind::Released,
-                VisitEventKind::Start,
-                VisitEventKind::Failed
-            ]
-        );
-        assert_eq!(
-            (before[2].visit, before[2].actor.as_deref()),
-            (next[0].visit, Some("甲"))
-        );
+        assert_eq!(event_kinds(&next), [VisitEventKind::Released, VisitEventKind::Start, VisitEventKind::Failed]);
+        assert_eq!((before[2].visit, before[2].actor.as_deref()), (next[0].visit, Some("甲")));
     }
 
     #[test]
@@ -329,14 +263,11 @@ mod tests {
             visit.leave_by(Some(end));
             visits.watch().0.pop().map(|told| (told.event, told.t_us))
         };
-        let (over, to_come) = (
-            SystemTime::now() - Duration::from_secs(1),
-            SystemTime::now() + MAX_EVENT_AGE,
-        );
+        let (over, to_come) = (SystemTime::now() - Duration::from_secs(1), SystemTime::now() + MAX_EVENT_AGE);
         assert_eq!(stay(over), Some((VisitEventKind::Released, unix_us(over))));
-        assert!(stay(to_come).is_some_and(
-            |(event, t_us)| event == VisitEventKind::Released && t_us < unix_us(to_come)
-        ));
+        assert!(
+            stay(to_come).is_some_and(|(event, t_us)| event == VisitEventKind::Released && t_us < unix_us(to_come))
+        );
     }
 
     #[test]

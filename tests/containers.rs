@@ -13,10 +13,7 @@ const REPLICATED: &str = include_str!("../config/replicated");
 /// The values in lines that begin with this word.
 fn values_after<'a>(text: &'a str, word: &str) -> Vec<&'a str> {
     let lines = text.lines().map(str::trim);
-    lines
-        .filter_map(|line| line.strip_prefix(word))
-        .map(str::trim)
-        .collect()
+    lines.filter_map(|line| line.strip_prefix(word)).map(str::trim).collect()
 }
 
 /// Images are built once and pinned to a version; nginx resolves a server's name again and again.
@@ -38,23 +35,15 @@ fn keeps_the_rules(compose: &str, dockerfile: &str) -> Result<()> {
     // `pull` and the first `up` look in no registry for the image that is built here.
     let app = block(compose, "x-app:")?;
     ensure!(
-        values_after(app, "pull_policy:")
-            .iter()
-            .any(|policy| policy.starts_with("never")),
+        values_after(app, "pull_policy:").iter().any(|policy| policy.starts_with("never")),
         "our image is looked for in a registry"
     );
-    for service in compose
-        .split("\n\n")
-        .filter(|part| part.contains("  image: "))
-    {
+    for service in compose.split("\n\n").filter(|part| part.contains("  image: ")) {
         ensure!(service.contains("<<: "), "may do anything: {service}");
     }
     let mysql = block(compose, "  mysql:")?;
     let limits = values_after(mysql, "start_period:");
-    ensure!(
-        limits.iter().any(|time| time.starts_with("5m")),
-        "a first start is given up after {limits:?}"
-    );
+    ensure!(limits.iter().any(|time| time.starts_with("5m")), "a first start is given up after {limits:?}");
     let servers = compose.split("server app-").skip(1);
     for server in servers {
         let server = server.split(';').next().unwrap_or_default();
@@ -72,11 +61,7 @@ fn a_broken_rule_of_the_compose_file_is_caught() -> Result<()> {
         ("profiles: [small]", "build: .", "build the image"),
         ("pull_policy: never", "pull_policy: always", "in a registry"),
         ("  jmeter:\n    <<: *held", "  jmeter:", "may do anything"),
-        (
-            "start_period: 5m   # the first",
-            "retries: 1 #",
-            "is given up",
-        ),
+        ("start_period: 5m   # the first", "retries: 1 #", "is given up"),
     ] {
         ensure!(COMPOSE.contains(from), "{from} is not there to be broken");
         caught(keeps_the_rules(&COMPOSE.replace(from, to), DOCKERFILE), by)?;
@@ -105,18 +90,13 @@ fn settings(part: &str) -> Vec<(String, String)> {
 }
 
 fn read(settings: &[(String, String)]) -> Result<Config> {
-    let settings: Vec<_> = settings
-        .iter()
-        .map(|(name, value)| (name.as_str(), value.clone()))
-        .collect();
+    let settings: Vec<_> = settings.iter().map(|(name, value)| (name.as_str(), value.clone())).collect();
     Ok(Config::load_with(None, &settings)?)
 }
 
 /// The lines below this one, up to the next empty line.
 fn block<'a>(compose: &'a str, line: &str) -> Result<&'a str> {
-    let (_, after) = compose
-        .split_once(&format!("\n{line}"))
-        .with_context(|| format!("no {line}"))?;
+    let (_, after) = compose.split_once(&format!("\n{line}")).with_context(|| format!("no {line}"))?;
     Ok(after.split("\n\n").next().unwrap_or_default())
 }
 
@@ -124,10 +104,7 @@ fn block<'a>(compose: &'a str, line: &str) -> Result<&'a str> {
 /// a service of the file.
 fn knows_its_servers(compose: &str) -> Result<()> {
     read(&settings(compose))?;
-    let ha = [
-        settings(block(compose, "x-app-environment:")?),
-        settings(block(compose, "x-ha-app-environment:")?),
-    ];
+    let ha = [settings(block(compose, "x-app-environment:")?), settings(block(compose, "x-ha-app-environment:")?)];
     let ha = read(&ha.concat())?;
     ensure!(ha.mysql.causal_reads, "reads may be stale");
     let secrets = |urls: &[secrecy::SecretString]| -> Vec<String> {
@@ -135,27 +112,19 @@ fn knows_its_servers(compose: &str) -> Result<()> {
         urls.map(str::to_owned).collect()
     };
     let ensemble = ha.zookeeper.connect.split(',').map(str::to_owned);
-    for addresses in [
-        secrets(&ha.mysql.urls),
-        secrets(&ha.redis.sentinels),
-        ensemble.collect(),
-    ] {
+    for addresses in [secrets(&ha.mysql.urls), secrets(&ha.redis.sentinels), ensemble.collect()] {
         ensure!(addresses.len() == 3, "{} servers", addresses.len());
         for address in addresses {
             let host = address.rsplit(['@', '/']).find(|part| part.contains(':'));
             let host = host.and_then(|part| part.split(':').next());
             let host = host.unwrap_or_default();
-            ensure!(
-                compose.contains(&format!("\n  {host}:")),
-                "no service {host}"
-            );
+            ensure!(compose.contains(&format!("\n  {host}:")), "no service {host}");
         }
     }
     // The lights show a server by its service, if it announces that address.
     let ports = [("mysql", 3306), ("redis", 6379), ("zookeeper", 2181)];
-    let known = ports.iter().flat_map(|(kind, port)| {
-        (1..=3).map(move |n| format!("ha-{kind}-{n}=ha-{kind}-{n}:{port}"))
-    });
+    let known =
+        ports.iter().flat_map(|(kind, port)| (1..=3).map(move |n| format!("ha-{kind}-{n}=ha-{kind}-{n}:{port}")));
     let known: Vec<_> = known.collect();
     let members = &ha.cluster.members;
     ensure!(*members == known, "the lights know {members:?}");
@@ -184,22 +153,10 @@ fn container_instances_read_settings_and_find_their_servers() -> Result<()> {
         ("SERVER__PORT: \"8200\"", "SERVER__PORTS: \"8200\"", "ports"),
         ("WAIT_REPLICAS: all", "WAIT_REPLICAS: most", "wait_replicas"),
         (",ha-zookeeper-3:2181", "", "2 servers"),
-        (
-            "=ha-redis-3:6379",
-            "=ha-redis-2:6379",
-            "ha-redis-3=ha-redis-2:6379",
-        ),
+        ("=ha-redis-3:6379", "=ha-redis-2:6379", "ha-redis-3=ha-redis-2:6379"),
         ("=ha-mysql-1:3306", "=3306", "cluster.members"),
-        (
-            "@ha-mysql-2:3306",
-            "@ha-mysq1-2:3306",
-            "no service ha-mysq1-2",
-        ),
-        (
-            "hostname: ha-redis-2",
-            "hostname: ha-redis-3",
-            "ha-redis-2 has the host name",
-        ),
+        ("@ha-mysql-2:3306", "@ha-mysq1-2:3306", "no service ha-mysq1-2"),
+        ("hostname: ha-redis-2", "hostname: ha-redis-3", "ha-redis-2 has the host name"),
         ("CAUSAL_READS: \"true\"", "CAUSAL_READS: \"false\"", "stale"),
     ] {
         ensure!(COMPOSE.contains(from), "{from} is not there to be broken");
@@ -220,10 +177,7 @@ fn announces_its_name(galera: &str, replicated: &str) -> Result<()> {
 #[apply(test!)]
 fn container_servers_announce_the_names_the_lights_know() -> Result<()> {
     announces_its_name(GALERA, REPLICATED)?;
-    let galera = GALERA.replace(
-        "incoming-address=\"$name",
-        "incoming-address=\"$(hostname -i)",
-    );
+    let galera = GALERA.replace("incoming-address=\"$name", "incoming-address=\"$(hostname -i)");
     caught(announces_its_name(&galera, REPLICATED), "a MariaDB")?;
     let replicated = REPLICATED.replace("replica-announce-ip", "replica-announce-port");
     caught(announces_its_name(GALERA, &replicated), "a Redis")
@@ -235,10 +189,7 @@ fn ends_in_order(compose: &str, galera: &str) -> Result<()> {
     ensure!(passes_on, "a MariaDB hears nothing of its end");
     let node = block(compose, "  ha-mysql-1:")?;
     let mut may = values_after(node, "cap_add:").into_iter();
-    ensure!(
-        may.any(|may| may.contains(" KILL,")),
-        "it may send no signal"
-    );
+    ensure!(may.any(|may| may.contains(" KILL,")), "it may send no signal");
     Ok(())
 }
 
@@ -276,10 +227,7 @@ fn begins_with_a_workspace(dockerfile: &str) -> Result<()> {
     let settings: toml::Table = toml::from_str(&fs::read_to_string(home.join("config.toml"))?)?;
     let source = settings["source"]["crates-io"]["replace-with"].as_str();
     let registry = &settings["source"][source.context("no source")?]["registry"];
-    ensure!(
-        registry.as_str() == Some(crates),
-        "crates from {registry:?}"
-    );
+    ensure!(registry.as_str() == Some(crates), "crates from {registry:?}");
     // Cargo checks the sources that a manifest names before it misses this program, and compiles nothing.
     let mut cargo = Command::new(env!("CARGO"));
     cargo.args(["build", "--locked", "--offline", "--bin", "none"]);

@@ -31,9 +31,7 @@ impl Machine {
         for folder in [&machine.bin, &machine.sbin] {
             fs::create_dir(folder)?;
         }
-        for tool in [
-            "sh", "cat", "dirname", "grep", "date", "mktemp", "rm", "chmod", "sleep",
-        ] {
+        for tool in ["sh", "cat", "dirname", "grep", "date", "mktemp", "rm", "chmod", "sleep"] {
             symlink(oversell_lab::programs::path(tool), machine.bin.join(tool))?;
         }
         let apt = format!(
@@ -42,12 +40,7 @@ impl Machine {
             machine.log.display(),
             install(&machine)
         );
-        for (program, does) in [
-            ("id", "echo 1000"),
-            ("sudo", "exec \"$@\""),
-            ("true", ""),
-            ("apt-get", &apt),
-        ] {
+        for (program, does) in [("id", "echo 1000"), ("sudo", "exec \"$@\""), ("true", ""), ("apt-get", &apt)] {
             let file = machine.bin.join(program);
             fs::write(&file, format!("#!/bin/sh\n{does}\n"))?;
             fs::set_permissions(&file, Permissions::from_mode(0o755))?;
@@ -61,10 +54,7 @@ impl Machine {
         command.arg("scripts/install").args(args).env_clear();
         command.env("PATH", &self.bin);
         let ended = command.env("OVERSELL_SBIN", &self.sbin).output().await?;
-        ensure!(
-            fs::read_dir(&self.sbin)?.next().is_none(),
-            "services could not start afterwards"
-        );
+        ensure!(fs::read_dir(&self.sbin)?.next().is_none(), "services could not start afterwards");
         Ok((ended, fs::read_to_string(&self.log).unwrap_or_default()))
     }
 }
@@ -108,10 +98,7 @@ async fn packages_are_installed_while_a_command_runs() -> Result<()> {
                 && printed.contains("apt could not install them") == (apt != 0),
             "{ended:?}, and apt was asked for {asked:?}"
         );
-        ensure!(
-            asked.lines().count() == 2 && asked.contains(" redis-server"),
-            "apt was asked for {asked:?}"
-        );
+        ensure!(asked.lines().count() == 2 && asked.contains(" redis-server"), "apt was asked for {asked:?}");
     }
     Ok(())
 }

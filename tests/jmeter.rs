@@ -27,9 +27,7 @@ fn plans() -> Result<Vec<(String, String)>> {
 /// The texts between these two.
 fn between<'a>(text: &'a str, before: &str, after: &str) -> Vec<&'a str> {
     let found = text.split(before).skip(1);
-    found
-        .filter_map(|rest| Some(rest.split_once(after)?.0))
-        .collect()
+    found.filter_map(|rest| Some(rest.split_once(after)?.0)).collect()
 }
 
 fn in_both(words: &str) -> bool {
@@ -56,19 +54,9 @@ fn can_be_read(plan: &str) -> Result<()> {
     }
     let explained = plan.matches("\"Argument.desc\"").count();
     let parameters = plan.matches("elementType=\"Argument\"").count();
-    ensure!(
-        explained == parameters,
-        "{explained} of {parameters} are explained"
-    );
-    for report in [
-        "StatVisualizer",
-        "SummaryReport",
-        "ViewResultsFullVisualizer",
-    ] {
-        ensure!(
-            plan.contains(&format!("guiclass=\"{report}\"")),
-            "no {report}"
-        );
+    ensure!(explained == parameters, "{explained} of {parameters} are explained");
+    for report in ["StatVisualizer", "SummaryReport", "ViewResultsFullVisualizer"] {
+        ensure!(plan.contains(&format!("guiclass=\"{report}\"")), "no {report}");
     }
     Ok(())
 }
@@ -81,11 +69,7 @@ fn a_plan_has_both_languages_and_three_reports() -> Result<()> {
         for (from, to, by) in [
             ("HTTP请求默认值", "", "HTTP Request Defaults"),
             ("\"Argument.desc\"", "\"nothing\"", "are explained"),
-            (
-                "ViewResultsFullVisualizer",
-                "StatVisualizer",
-                "no ViewResults",
-            ),
+            ("ViewResultsFullVisualizer", "StatVisualizer", "no ViewResults"),
         ] {
             caught(can_be_read(&plan.replace(from, to)), by)?;
         }
@@ -95,9 +79,7 @@ fn a_plan_has_both_languages_and_three_reports() -> Result<()> {
 
 /// Otherwise its total counts the set-up and the results too.
 fn counts_buyers_alone(plan: &str) -> Result<()> {
-    let report = plan
-        .lines()
-        .find(|line| line.contains("\"StatVisualizer\""));
+    let report = plan.lines().find(|line| line.contains("\"StatVisualizer\""));
     let report = report.context("no Aggregate Report")?;
     let depth = |line: &str| line.len() - line.trim_start().len();
     let group = plan.lines().find(|line| line.contains("<ThreadGroup "));
@@ -123,14 +105,8 @@ fn the_aggregate_report_counts_the_buyers_alone() -> Result<()> {
 
 async fn run(program: &str, arguments: &[&str]) -> Result<Output> {
     let mut command = Command::new(program);
-    command
-        .args(arguments)
-        .stdin(Stdio::null())
-        .kill_on_drop(true);
-    command
-        .output()
-        .await
-        .with_context(|| format!("{program}: `scripts/install jmeter` installs it"))
+    command.args(arguments).stdin(Stdio::null()).kill_on_drop(true);
+    command.output().await.with_context(|| format!("{program}: `scripts/install jmeter` installs it"))
 }
 
 #[apply(soak_test!)]
@@ -138,11 +114,7 @@ async fn a_plan_saved_from_the_window_is_unchanged() -> Result<()> {
     let pom = folder().join("pom.xml").display().to_string();
     let goals = ["clean:clean@before", "jmeter:configure@configuration"];
     let maven = run("mvn", &["-f", &pom, "-q", goals[0], goals[1]]).await?;
-    ensure!(
-        maven.status.success(),
-        "{}",
-        String::from_utf8_lossy(&maven.stdout)
-    );
+    ensure!(maven.status.success(), "{}", String::from_utf8_lossy(&maven.stdout));
     let mut homes = Vec::new();
     for found in fs::read_dir(folder().join("../target/jmeter"))? {
         let home = found?.path().join("jmeter");
@@ -150,44 +122,20 @@ async fn a_plan_saved_from_the_window_is_unchanged() -> Result<()> {
             homes.push(home.display().to_string());
         }
     }
-    let [home] = &homes[..] else {
-        bail!("one JMeter is wanted: {homes:?}")
-    };
+    let [home] = &homes[..] else { bail!("one JMeter is wanted: {homes:?}") };
     let jars = format!("{home}/bin/ApacheJMeter-5.6.3.jar:{home}/lib/*:{home}/lib/ext/*");
     let window = folder().join("Window.java").display().to_string();
     let saves = async |plans: &Path| {
         let plans = plans.display().to_string();
-        run(
-            "java",
-            &[
-                "-Djava.awt.headless=true",
-                "-cp",
-                &jars,
-                &window,
-                home,
-                &plans,
-            ],
-        )
-        .await
+        run("java", &["-Djava.awt.headless=true", "-cp", &jars, &window, home, &plans]).await
     };
     let saved = saves(&folder()).await?;
-    ensure!(
-        saved.status.success(),
-        "{}",
-        String::from_utf8_lossy(&saved.stdout)
-    );
+    ensure!(saved.status.success(), "{}", String::from_utf8_lossy(&saved.stdout));
     // The twin: a plan that was written by hand.
     let by_hand = tempfile::tempdir()?;
     let (_, plan) = plans()?.remove(0);
-    fs::write(
-        by_hand.path().join("by-hand.jmx"),
-        plan.replace("&apos;", "'"),
-    )?;
+    fs::write(by_hand.path().join("by-hand.jmx"), plan.replace("&apos;", "'"))?;
     let saved = saves(by_hand.path()).await?;
-    ensure!(
-        saved.status.code() == Some(1),
-        "{}",
-        String::from_utf8_lossy(&saved.stdout)
-    );
+    ensure!(saved.status.code() == Some(1), "{}", String::from_utf8_lossy(&saved.stdout));
     Ok(())
 }

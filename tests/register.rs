@@ -111,17 +111,16 @@ pub(crate) fn all(runtime: &Handle) -> Vec<Trial> {
         }
     }
     all.sort_by(|(one, ..), (other, ..)| one.cmp(other));
-    let trial =
-        |(name, turns, run): (String, &'static Semaphore, Box<dyn FnOnce() -> Ends + Send>)| {
-            let runtime = runtime.clone();
-            let takes_long = std::ptr::eq(turns, &SOAK);
-            let trial = Trial::test(name, move || {
-                runtime.block_on(async {
-                    let _turn = turns.acquire().await.map_err(|closed| closed.to_string())?;
-                    outcome(run(), TEST_TIMEOUT).await
-                })
-            });
-            trial.with_ignored_flag(takes_long && !soak())
-        };
+    let trial = |(name, turns, run): (String, &'static Semaphore, Box<dyn FnOnce() -> Ends + Send>)| {
+        let runtime = runtime.clone();
+        let takes_long = std::ptr::eq(turns, &SOAK);
+        let trial = Trial::test(name, move || {
+            runtime.block_on(async {
+                let _turn = turns.acquire().await.map_err(|closed| closed.to_string())?;
+                outcome(run(), TEST_TIMEOUT).await
+            })
+        });
+        trial.with_ignored_flag(takes_long && !soak())
+    };
     all.into_iter().map(trial).collect()
 }

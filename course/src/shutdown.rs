@@ -24,11 +24,7 @@ impl Shutdown {
     /// Errors: [`Failure::Unusable`] if the system allows no signal handlers.
     pub(crate) fn listen() -> Result<Self, Failure> {
         let on = |kind| signal(kind).map_err(|e| unusable!("signals cannot be handled: {e}"));
-        let mut signals = [
-            on(SignalKind::interrupt())?,
-            on(SignalKind::terminate())?,
-            on(SignalKind::hangup())?,
-        ];
+        let mut signals = [on(SignalKind::interrupt())?, on(SignalKind::terminate())?, on(SignalKind::hangup())?];
         let (graceful, immediate) = (CancellationToken::new(), CancellationToken::new());
         let stages = [graceful.clone(), immediate.clone()];
         tokio::spawn(async move {
@@ -42,10 +38,7 @@ impl Shutdown {
             gone.cancelled().await;
             graceful_too.cancel();
         });
-        Ok(Self {
-            graceful,
-            immediate,
-        })
+        Ok(Self { graceful, immediate })
     }
 }
 

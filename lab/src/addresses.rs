@@ -167,8 +167,7 @@ mod tests {
 
     #[test]
     fn a_file_that_is_not_there_is_no_lab() {
-        let error =
-            Addresses::read_running_lab(Path::new("/nowhere/lab.json")).expect_err("no lab");
+        let error = Addresses::read_running_lab(Path::new("/nowhere/lab.json")).expect_err("no lab");
         assert!(error.to_string().contains("no lab is running"), "{error}");
     }
 
@@ -183,9 +182,6 @@ mod tests {
         let error = Addresses::read_running_lab(&file);
         setfsuid(user);
         let error = error.expect_err("it cannot be read").to_string();
-        assert!(
-            error.starts_with("permission denied") && error.contains("another user"),
-            "{error}"
-        );
+        assert!(error.starts_with("permission denied") && error.contains("another user"), "{error}");
     }
 }

@@ -24,11 +24,8 @@ pub(crate) const SETPRIV: Requirement = ("setpriv", "util-linux");
 const SBIN_FOLDERS: [&str; 3] = ["/usr/local/sbin", "/usr/sbin", "/sbin"];
 
 /// Environment variables that replace a program of the system.
-const PROGRAM_VARIABLES: [(&str, &str); 3] = [
-    ("redis-server", "OVERSELL_REDIS_SERVER"),
-    ("mariadbd", "OVERSELL_MYSQL_SERVER"),
-    ("nginx", "OVERSELL_NGINX"),
-];
+const PROGRAM_VARIABLES: [(&str, &str); 3] =
+    [("redis-server", "OVERSELL_REDIS_SERVER"), ("mariadbd", "OVERSELL_MYSQL_SERVER"), ("nginx", "OVERSELL_NGINX")];
 
 /// The path of the program; or, if the environment names another one, only that one's. `None` if it is missing.
 pub fn find(program: &str) -> Option<PathBuf> {
@@ -40,32 +37,20 @@ pub fn find(program: &str) -> Option<PathBuf> {
 
 /// The program that the option names, else the environment, else the system's.
 /// Errors: a named one cannot be run. A missing one of the system is no error: see [`path`].
-pub(crate) fn server_program(
-    option: (&str, Option<&Path>),
-    program: &str,
-) -> Result<PathBuf, Failure> {
+pub(crate) fn server_program(option: (&str, Option<&Path>), program: &str) -> Result<PathBuf, Failure> {
     let by_option = |path: &Path| (option.0, path.display().to_string());
-    let Some((by, other)) = option
-        .1
-        .map(by_option)
-        .or_else(|| from_environment(program))
-    else {
+    let Some((by, other)) = option.1.map(by_option).or_else(|| from_environment(program)) else {
         return Ok(path(program));
     };
     let found = on_path(&other).filter(|file| is_program(file));
     found.ok_or_else(|| {
-        unusable_localized!(
-            "{by}：{other} 不是可以运行的程序",
-            "{by}: {other} is no program that can be run"
-        )
+        unusable_localized!("{by}：{other} 不是可以运行的程序", "{by}: {other} is no program that can be run")
     })
 }
 
 /// The variable that replaces this program, and its value; `None` if there is none, or it is unset or empty.
 fn from_environment(program: &str) -> Option<(&'static str, String)> {
-    let (_, variable) = PROGRAM_VARIABLES
-        .iter()
-        .find(|(name, _)| *name == program)?;
+    let (_, variable) = PROGRAM_VARIABLES.iter().find(|(name, _)| *name == program)?;
     let value = std::env::var(variable).ok()?;
     (!value.is_empty()).then_some((variable, value))
 }
@@ -91,31 +76,20 @@ pub fn path(program: &str) -> PathBuf {
 }
 
 /// All of `needed` if the program was not found, which a bare name as its path shows; else none.
-pub(crate) fn missing_requirements(
-    program: &Path,
-    needed: &'static [Requirement],
-) -> &'static [Requirement] {
+pub(crate) fn missing_requirements(program: &Path, needed: &'static [Requirement]) -> &'static [Requirement] {
     if program.is_absolute() { &[] } else { needed }
 }
 
 /// Fails if any of these is missing; the error names each missing one with its package.
-pub(crate) fn check_installed(
-    needed: impl IntoIterator<Item = Requirement>,
-) -> Result<(), Failure> {
-    let mut missing: Vec<Requirement> = needed
-        .into_iter()
-        .filter(|(program, _)| find(program).is_none())
-        .collect();
+pub(crate) fn check_installed(needed: impl IntoIterator<Item = Requirement>) -> Result<(), Failure> {
+    let mut missing: Vec<Requirement> = needed.into_iter().filter(|(program, _)| find(program).is_none()).collect();
     missing.sort_unstable();
     missing.dedup();
     if missing.is_empty() {
         return Ok(());
     }
     let list = missing.iter().map(|(program, package)| {
-        localized!(
-            "{program}（Debian 软件包 {package}）",
-            "{program} (Debian package {package})"
-        )
+        localized!("{program}（Debian 软件包 {package}）", "{program} (Debian package {package})")
     });
     let list: Vec<String> = list.collect();
     Err(unusable_localized!(
@@ -140,14 +114,9 @@ const ZKCLI_FOLDER: &str = "/usr/share/zookeeper/bin";
 
 /// The PATH for typed lines: this program's folder, then the caller's PATH, then ZooKeeper's.
 pub fn shell_path() -> OsString {
-    let own = env::current_exe()
-        .ok()
-        .and_then(|exe| Some(exe.parent()?.to_owned()));
+    let own = env::current_exe().ok().and_then(|exe| Some(exe.parent()?.to_owned()));
     let path = env::var_os("PATH").unwrap_or_default();
-    let all = own
-        .into_iter()
-        .chain(env::split_paths(&path))
-        .chain([PathBuf::from(ZKCLI_FOLDER)]);
+    let all = own.into_iter().chain(env::split_paths(&path)).chain([PathBuf::from(ZKCLI_FOLDER)]);
     env::join_paths(all).unwrap_or(path)
 }
 
@@ -211,11 +180,7 @@ enum Stop {
 }
 
 /// Reads `from` to its end and appends it to `to`; at `max_bytes` it stops with [`Stop::Full`]. Without `from` it reads nothing.
-async fn read_up_to(
-    max_bytes: usize,
-    from: Option<impl AsyncRead + Unpin>,
-    to: &mut Vec<u8>,
-) -> Result<(), Stop> {
+async fn read_up_to(max_bytes: usize, from: Option<impl AsyncRead + Unpin>, to: &mut Vec<u8>) -> Result<(), Stop> {
     if let Some(from) = from {
         let mut from = from.take(max_bytes as u64);
         from.read_to_end(to).await.map_err(Stop::Failed)?;
@@ -229,17 +194,13 @@ async fn read_up_to(
 /// The first run of digits and dots in a text; empty if it has no digit.
 pub(crate) fn version_number(text: &str) -> String {
     let begin = text.trim_start_matches(|c: char| !c.is_ascii_digit());
-    begin
-        .chars()
-        .take_while(|c| c.is_ascii_digit() || *c == '.')
-        .collect()
+    begin.chars().take_while(|c| c.is_ascii_digit() || *c == '.').collect()
 }
 
 /// Whether this is a file that may be executed.
 pub(crate) fn is_program(file: &Path) -> bool {
     use std::os::unix::fs::PermissionsExt;
-    file.metadata()
-        .is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
+    file.metadata().is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
 }
 
 #[cfg(test)]
@@ -248,9 +209,7 @@ mod tests {
 
     #[test]
     fn a_missing_program_is_named_with_its_package_and_the_way_out() {
-        let error = check_installed([("sh", "dash"), ("no-such-server", "no-such-package")])
-            .unwrap_err()
-            .to_string();
+        let error = check_installed([("sh", "dash"), ("no-such-server", "no-such-package")]).unwrap_err().to_string();
         assert_eq!(
             error,
             "not installed: no-such-server (Debian package no-such-package); \
@@ -260,8 +219,7 @@ mod tests {
 
     #[test]
     fn a_server_that_an_option_names_is_refused_where_it_is_none() {
-        let named =
-            |path: &str| server_program(("--redis-server", Some(Path::new(path))), "redis-server");
+        let named = |path: &str| server_program(("--redis-server", Some(Path::new(path))), "redis-server");
         assert_eq!(named("/bin/sh").unwrap(), Path::new("/bin/sh"));
         assert!(named("sh").unwrap().is_absolute(), "a bare name is sought");
         for none in ["/bin", "/etc/passwd", "/no/such/redis-server"] {
@@ -316,10 +274,7 @@ mod tests {
         wait_until_gone(&ran.stdout).await;
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("pid");
-        let line = format!(
-            "echo $$ > {0}.new; mv {0}.new {0}; sleep 600",
-            file.display()
-        );
+        let line = format!("echo $$ > {0}.new; mv {0}.new {0}; sleep 600", file.display());
         let path = std::env::var_os("PATH").unwrap_or_default();
         let running = run_in_shell(&line, &path, 1000, std::future::pending());
         let there = async {

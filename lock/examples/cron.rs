@@ -24,10 +24,7 @@ struct Runs {
 impl Runs {
     fn record(&mut self, night: &str, fence: Option<Fence>) -> Result<(), String> {
         if fence < self.highest {
-            return Err(format!(
-                "{fence:?} comes too late, after {:?}",
-                self.highest
-            ));
+            return Err(format!("{fence:?} comes too late, after {:?}", self.highest));
         }
         self.highest = fence;
         self.nights.insert(night.into());
@@ -44,9 +41,7 @@ enum Outcome {
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
-    let url = env::args()
-        .nth(1)
-        .unwrap_or_else(|| "redis://127.0.0.1:6379".into());
+    let url = env::args().nth(1).unwrap_or_else(|| "redis://127.0.0.1:6379".into());
     // A client of its own for each machine: the server sees three processes.
     let machine = |name| {
         let process = Process::labelled(name)?;

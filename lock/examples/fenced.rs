@@ -20,10 +20,7 @@ struct Document {
 impl Document {
     fn write(&mut self, fence: Option<Fence>, text: &str) -> Result<(), String> {
         if fence < self.seen {
-            return Err(format!(
-                "{text:?} comes too late: {fence:?} after {:?}",
-                self.seen
-            ));
+            return Err(format!("{text:?} comes too late: {fence:?} after {:?}", self.seen));
         }
         self.seen = fence;
         self.text = text.into();
@@ -33,16 +30,12 @@ impl Document {
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
-    let url = env::args()
-        .nth(1)
-        .unwrap_or_else(|| "redis://127.0.0.1:6379".into());
+    let url = env::args().nth(1).unwrap_or_else(|| "redis://127.0.0.1:6379".into());
     let redis = RedisClient::new(RedisOptions::new(url).prefix("example:"))?;
     let mut document = Document::default();
 
     // This holder sleeps until its lease is over, as if its process had been stopped.
-    let brief = redis
-        .fenced_lock("document")
-        .lease(Lease::Fixed(Duration::from_millis(200)));
+    let brief = redis.fenced_lock("document").lease(Lease::Fixed(Duration::from_millis(200)));
     let paused = brief.acquire(WAIT).await?;
     paused.lost().await;
 

@@ -24,18 +24,13 @@ const UNAVAILABLE: u8 = 14;
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
-    let url = env::args()
-        .nth(1)
-        .unwrap_or_else(|| "redis://127.0.0.1:6379".into());
+    let url = env::args().nth(1).unwrap_or_else(|| "redis://127.0.0.1:6379".into());
     let redis = RedisClient::new(RedisOptions::new(url).prefix("example:"))?;
 
     let locks = redis.clone();
-    let layer: LockLayer<Body> = LockLayer::by_key("grpc:{header:x-sku}")
-        .no_wait()
-        .locks(move |name| locks.lock(name))?;
-    let service = Router::new()
-        .route("/shop.Stock/Deduct", post(deduct))
-        .route_layer(layer.answer(refused));
+    let layer: LockLayer<Body> =
+        LockLayer::by_key("grpc:{header:x-sku}").no_wait().locks(move |name| locks.lock(name))?;
+    let service = Router::new().route("/shop.Stock/Deduct", post(deduct)).route_layer(layer.answer(refused));
 
     let call = async |sku: &str| {
         let request = Request::post("/shop.Stock/Deduct").header("x-sku", sku);

@@ -17,9 +17,7 @@ use tower::ServiceExt;
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
-    let url = env::args()
-        .nth(1)
-        .unwrap_or_else(|| "redis://127.0.0.1:6379".into());
+    let url = env::args().nth(1).unwrap_or_else(|| "redis://127.0.0.1:6379".into());
     let redis = RedisClient::new(RedisOptions::new(url).prefix("example:"))?;
 
     // A template with an impossible field is refused here, before any request.
@@ -33,29 +31,12 @@ async fn main() -> Result<(), Box<dyn Error>> {
 
     let ask = async |path: &str| {
         let request = Request::post(path).body(Body::empty()).expect("a request");
-        service
-            .clone()
-            .oneshot(request)
-            .await
-            .expect("a router does not fail")
-            .status()
+        service.clone().oneshot(request).await.expect("a router does not fail").status()
     };
-    let (first, second, other) = tokio::join!(
-        ask("/stock/1?sku=a"),
-        ask("/stock/1?sku=a"),
-        ask("/stock/1?sku=b")
-    );
+    let (first, second, other) = tokio::join!(ask("/stock/1?sku=a"), ask("/stock/1?sku=a"), ask("/stock/1?sku=b"));
     println!("two for the same goods: {first} and {second}; one for others: {other}");
-    println!(
-        "one that does not say which goods: {}",
-        ask("/stock/1").await
-    );
-    if [first, second]
-        .iter()
-        .filter(|status| **status == StatusCode::CONFLICT)
-        .count()
-        != 1
-    {
+    println!("one that does not say which goods: {}", ask("/stock/1").await);
+    if [first, second].iter().filter(|status| **status == StatusCode::CONFLICT).count() != 1 {
         return Err("both or none of the two were inside".into());
     }
     redis.close().await;

@@ -35,15 +35,13 @@ impl Plan {
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
-    let url = env::args()
-        .nth(1)
-        .unwrap_or_else(|| "redis://127.0.0.1:6379".into());
+    let url = env::args().nth(1).unwrap_or_else(|| "redis://127.0.0.1:6379".into());
     let client = || RedisClient::new(RedisOptions::new(&url).prefix("example:").lease(LEASE));
     let (operator, one, two) = (client()?, client()?, client()?);
     let plan = watch::Sender::new(Plan::default());
     let mut reader = plan.subscribe();
-    let candidates = [("one", &one), ("two", &two)]
-        .map(|(name, redis)| tokio::spawn(campaign(name, redis.clone(), plan.clone())));
+    let candidates =
+        [("one", &one), ("two", &two)].map(|(name, redis)| tokio::spawn(campaign(name, redis.clone(), plan.clone())));
 
     let first = reader.wait_for(|plan| plan.term.is_some()).await?.term;
     println!("the first term is {first:?}");
@@ -71,11 +69,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
 }
 
 /// Leads as often as it is elected.
-async fn campaign(
-    name: &'static str,
-    redis: RedisClient,
-    plan: watch::Sender<Plan>,
-) -> Result<(), LockError> {
+async fn campaign(name: &'static str, redis: RedisClient, plan: watch::Sender<Plan>) -> Result<(), LockError> {
     loop {
         let guard = match redis.fenced_lock("leader").acquire(Duration::MAX).await {
             Ok(guard) => guard,

@@ -12,9 +12,7 @@ const WAIT: Duration = Duration::from_secs(5);
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
-    let url = env::args()
-        .nth(1)
-        .unwrap_or_else(|| "redis://127.0.0.1:6379".into());
+    let url = env::args().nth(1).unwrap_or_else(|| "redis://127.0.0.1:6379".into());
     let redis = RedisClient::new(RedisOptions::new(url).prefix("example:"))?;
 
     let guard = redis.lock("door").acquire(WAIT).await?;

@@ -10,9 +10,7 @@ const VISITORS: NonZeroU32 = NonZeroU32::new(10).unwrap();
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
-    let url = env::args()
-        .nth(1)
-        .unwrap_or_else(|| "redis://127.0.0.1:6379".into());
+    let url = env::args().nth(1).unwrap_or_else(|| "redis://127.0.0.1:6379".into());
     let redis = RedisClient::new(RedisOptions::new(url).prefix("example:"))?;
     redis.semaphore("room").try_set_permits(3).await?;
     redis.latch("all-out").try_set_count(VISITORS).await?;

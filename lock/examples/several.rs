@@ -12,19 +12,12 @@ use std::{env, error::Error, time::Duration};
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
     let mut given = env::args().skip(1);
-    let zk = ZkClient::new(ZkOptions::new(
-        given.next().unwrap_or_else(|| "127.0.0.1:2181".into()),
-    ))?;
-    let url = given
-        .next()
-        .unwrap_or_else(|| "mysql://root@127.0.0.1:3306/test".into());
+    let zk = ZkClient::new(ZkOptions::new(given.next().unwrap_or_else(|| "127.0.0.1:2181".into())))?;
+    let url = given.next().unwrap_or_else(|| "mysql://root@127.0.0.1:3306/test".into());
     let pool = MySqlPool::connect(&url).await?;
     pool.create_table().await?;
 
-    let both = MultiLock::new(vec![
-        zk.lock("/warehouse").boxed(),
-        pool.table_lease_lock("warehouse").boxed(),
-    ]);
+    let both = MultiLock::new(vec![zk.lock("/warehouse").boxed(), pool.table_lease_lock("warehouse").boxed()]);
     let guard = both.acquire(Duration::from_secs(5)).await?;
     println!("both are held: {}", guard.name());
     for (lock, fence) in guard.fences() {

@@ -12,27 +12,18 @@ const WAIT: Duration = Duration::from_secs(5);
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
-    let url = env::args()
-        .nth(1)
-        .unwrap_or_else(|| "mysql://root@127.0.0.1:3306/test".into());
+    let url = env::args().nth(1).unwrap_or_else(|| "mysql://root@127.0.0.1:3306/test".into());
     let pool = MySqlPool::new(MySqlOptions::new(url).process(Process::labelled("example")?))?;
     pool.create_table().await?;
 
-    let report = pool
-        .table_lease_lock("nightly-report")
-        .lease(Lease::Watchdog(Duration::from_secs(10)));
+    let report = pool.table_lease_lock("nightly-report").lease(Lease::Watchdog(Duration::from_secs(10)));
     let guard = report.acquire(WAIT).await?;
     if let Some(holder) = report.holder().await? {
-        println!(
-            "{} has it for {:?}, renewed every third",
-            holder.id, holder.remaining
-        );
+        println!("{} has it for {:?}, renewed every third", holder.id, holder.remaining);
     }
 
     // The work is dropped if the lock is lost: another may have begun by then.
-    guard
-        .run(tokio::time::sleep(Duration::from_millis(50)))
-        .await?;
+    guard.run(tokio::time::sleep(Duration::from_millis(50))).await?;
     guard.release().await?;
 
     pool.close().await;

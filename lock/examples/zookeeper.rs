@@ -9,28 +9,17 @@ const WAIT: Duration = Duration::from_secs(5);
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
-    let connect = env::args()
-        .nth(1)
-        .unwrap_or_else(|| "127.0.0.1:2181".into());
-    let zk = ZkClient::new(
-        ZkOptions::new(connect)
-            .chroot("/example")
-            .session(Duration::from_secs(10)),
-    )?;
+    let connect = env::args().nth(1).unwrap_or_else(|| "127.0.0.1:2181".into());
+    let zk = ZkClient::new(ZkOptions::new(connect).chroot("/example").session(Duration::from_secs(10)))?;
 
     let guard = zk.lock("/door").acquire(WAIT).await?;
     // A resource that refuses a lower token than it has seen is safe from a holder that was paused.
     println!("inside, with token {:?}", guard.fence());
-    guard
-        .run(tokio::time::sleep(Duration::from_millis(50)))
-        .await?;
+    guard.run(tokio::time::sleep(Duration::from_millis(50))).await?;
     guard.release().await?;
 
     let book = zk.rw_lock("/book");
-    let readers = [
-        book.read().acquire(WAIT).await?,
-        book.read().acquire(WAIT).await?,
-    ];
+    let readers = [book.read().acquire(WAIT).await?, book.read().acquire(WAIT).await?];
     println!("two read");
     for reader in readers {
         reader.release().await?;

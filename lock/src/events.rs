@@ -161,11 +161,7 @@ impl Observer {
             let waited = began.elapsed();
             self.observe(match &acquired {
                 Ok(_) => LockEvent::Acquired { name, waited },
-                Err(error) => LockEvent::NotAcquired {
-                    name,
-                    waited,
-                    error,
-                },
+                Err(error) => LockEvent::NotAcquired { name, waited, error },
             });
         }
         acquired

@@ -75,22 +75,9 @@ impl Guard {
     pub fn new(name: impl Into<Arc<str>>, fence: Option<Fence>) -> (Self, Keeper) {
         let (sender, release_request) = oneshot::channel();
         let (name, lost) = (name.into(), CancellationToken::new());
-        let fences = fence
-            .map(|fence| (Arc::clone(&name), fence))
-            .into_iter()
-            .collect();
-        let guard = Self {
-            name: Arc::clone(&name),
-            fences,
-            lost: lost.clone(),
-            expiries: Vec::new(),
-            keeper: sender,
-        };
-        let keeper = Keeper {
-            name,
-            lost,
-            release_request,
-        };
+        let fences = fence.map(|fence| (Arc::clone(&name), fence)).into_iter().collect();
+        let guard = Self { name: Arc::clone(&name), fences, lost: lost.clone(), expiries: Vec::new(), keeper: sender };
+        let keeper = Keeper { name, lost, release_request };
         (guard, keeper)
     }
 
@@ -102,10 +89,7 @@ impl Guard {
         fence: Option<Fence>,
     ) -> (Self, Keeper) {
         let (guard, keeper) = Self::new(name, fence);
-        let expiries = vec![Expiry {
-            sure_until,
-            extendable: None,
-        }];
+        let expiries = vec![Expiry { sure_until, extendable: None }];
         (Self { expiries, ..guard }, keeper)
     }
 
@@ -122,15 +106,8 @@ impl Guard {
     pub(crate) fn of_parts(name: &str, parts: &[Self]) -> (Self, Keeper) {
         let (guard, keeper) = Self::new(name, None);
         let fences = parts.iter().flat_map(|part| part.fences.clone()).collect();
-        let expiries = parts
-            .iter()
-            .flat_map(|part| part.expiries.clone())
-            .collect();
-        let guard = Self {
-            fences,
-            expiries,
-            ..guard
-        };
+        let expiries = parts.iter().flat_map(|part| part.expiries.clone()).collect();
+        let guard = Self { fences, expiries, ..guard };
         (guard, keeper)
     }
 
@@ -172,25 +149,14 @@ impl Guard {
     pub async fn lost(&self) {
         let mut told = pin!(self.lost.cancelled());
         // Any poll also checks the clock.
-        poll_fn(|cx| {
-            if self.is_lost() {
-                Poll::Ready(())
-            } else {
-                told.as_mut().poll(cx)
-            }
-        })
-        .await;
+        poll_fn(|cx| if self.is_lost() { Poll::Ready(()) } else { told.as_mut().poll(cx) }).await;
     }
 
     /// Returns whether the lock is lost, by the clock too, before anything has reported it; also while the client's
     /// runtime does not run. A pause of a virtual machine is not on the clock: see [`lost`](Self::lost).
     #[must_use]
     pub fn is_lost(&self) -> bool {
-        self.lost.is_cancelled()
-            || self
-                .expiries
-                .iter()
-                .any(|expiry| expiry.sure_until.is_over())
+        self.lost.is_cancelled() || self.expiries.iter().any(|expiry| expiry.sure_until.is_over())
     }
 
     /// Returns how long the lock is surely held if the server is not heard from again: less than a lease or a session,
@@ -209,10 +175,7 @@ impl Guard {
         if self.is_lost() {
             return Some(Duration::ZERO);
         }
-        self.expiries
-            .iter()
-            .map(|expiry| expiry.sure_until.time_left())
-            .min()
+        self.expiries.iter().map(|expiry| expiry.sure_until.time_left()).min()
     }
 
     /// Makes the lease last at least `lease` from now, of 1 ms to ten years. This is the only way to extend a
@@ -232,18 +195,10 @@ impl Guard {
             let rule = "its lease must be 1 ms to ten years";
             return Err(LockError::invalid(&*self.name, rule));
         }
-        if self
-            .expiries
-            .iter()
-            .all(|expiry| expiry.extendable.is_none())
-        {
+        if self.expiries.iter().all(|expiry| expiry.extendable.is_none()) {
             return Err(LockError::invalid(&*self.name, "has no lease to extend"));
         }
-        for Expiry {
-            sure_until,
-            extendable,
-        } in &self.expiries
-        {
+        for Expiry { sure_until, extendable } in &self.expiries {
             let (Some(extendable), sent) = (extendable, Instant::now()) else {
                 continue;
             };
@@ -278,8 +233,7 @@ impl Guard {
             done = work => Some(done),
         };
         // One poll of the work may outlast the lease.
-        done.filter(|_| !self.is_lost())
-            .ok_or_else(|| LockError::lost(&*self.name))
+        done.filter(|_| !self.is_lost()).ok_or_else(|| LockError::lost(&*self.name))
     }
 
     /// Releases the lock and waits for the server's answer.
@@ -334,9 +288,7 @@ mod tests {
     async fn work_ends_at_the_loss_and_no_later() {
         let (guard, keeper) = Guard::new("lock", None);
         assert_eq!(guard.run(async { 7 }).await.unwrap(), 7);
-        let (lost, ()) = tokio::join!(guard.run(std::future::pending::<()>()), async {
-            keeper.tell_lost()
-        });
+        let (lost, ()) = tokio::join!(guard.run(std::future::pending::<()>()), async { keeper.tell_lost() });
         assert!(matches!(lost, Err(LockError::Lost { .. })));
     }
 
@@ -359,10 +311,8 @@ mod tests {
     async fn a_guard_tells_how_long_it_is_sure_and_is_extended() {
         let second = Duration::from_secs(1);
         let there = Arc::new(AtomicBool::new(true));
-        let (short, long) = (
-            SureUntil::new(Instant::now() + 60 * second),
-            SureUntil::new(Instant::now() + 600 * second),
-        );
+        let (short, long) =
+            (SureUntil::new(Instant::now() + 60 * second), SureUntil::new(Instant::now() + 600 * second));
         let (extendable, _first) = Guard::with_sure_until(short, "leased", None);
         let hold = Arc::downgrade(&there);
         let extendable = extendable.with_lease(hold);
@@ -370,9 +320,8 @@ mod tests {
         let (plain, _third) = Guard::new("plain", None);
         let parts = [extendable, session, plain];
         let (all, _fourth) = Guard::of_parts("all", &parts);
-        let about = |sure: Option<Duration>, wanted: Duration| {
-            sure.is_some_and(|sure| sure <= wanted && sure > wanted / 2)
-        };
+        let about =
+            |sure: Option<Duration>, wanted: Duration| sure.is_some_and(|sure| sure <= wanted && sure > wanted / 2);
         assert!(about(all.sure_for(), 60 * second), "the shortest counts");
         assert_eq!(parts[2].sure_for(), None);
         for without in &parts[1..] {

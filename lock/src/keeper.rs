@@ -107,10 +107,7 @@ pub(crate) async fn run_keeper(mut share: impl Share, sure_until: SureUntil, mut
             tracing::warn!(lock = &*name, "lost while it was held");
             sure_until.end_now();
             keeper.tell_lost();
-            observer.observe(LockEvent::Lost {
-                name: &name,
-                held: held(),
-            });
+            observer.observe(LockEvent::Lost { name: &name, held: held() });
             share.on_loss();
             match request {
                 Some(request) => (true, request),

@@ -56,10 +56,7 @@ impl Lease {
         if (Duration::from_millis(1)..=MAX_DURATION).contains(&self.duration()) {
             return Ok(());
         }
-        Err(LockError::invalid(
-            name,
-            "its lease must be 1 ms to ten years",
-        ))
+        Err(LockError::invalid(name, "its lease must be 1 ms to ten years"))
     }
 
     /// How long a renewal may take: a third of the lease, so that another one by a new connection is in time, but at least

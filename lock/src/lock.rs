@@ -242,10 +242,7 @@ mod tests {
             Err(LockError::Taken { name, .. }) => name,
             other => panic!("{other:?}"),
         });
-        assert_eq!(
-            (lock.name(), asked),
-            ("two", ["acquire", "try_acquire"].map(Into::into))
-        );
+        assert_eq!((lock.name(), asked), ("two", ["acquire", "try_acquire"].map(Into::into)));
     }
 
     #[tokio::test]

@@ -77,11 +77,7 @@ impl<L: Lock> MultiLock<L> {
     #[must_use]
     pub fn new(parts: Vec<L>) -> Self {
         let names: Vec<_> = parts.iter().map(Lock::name).collect();
-        Self {
-            name: names.join(","),
-            parts,
-            waits_while_unavailable: false,
-        }
+        Self { name: names.join(","), parts, waits_while_unavailable: false }
     }
 
     /// Lets `acquire` begin again while the server of a part is unavailable, until its wait is over; it then returns that
@@ -98,10 +94,7 @@ impl<L: Lock> MultiLock<L> {
     /// ```
     #[must_use]
     pub fn wait_while_unavailable(self, waits: bool) -> Self {
-        Self {
-            waits_while_unavailable: waits,
-            ..self
-        }
+        Self { waits_while_unavailable: waits, ..self }
     }
 
     /// Makes one guard for the parts' guards, and spawns its keeper, which owns them from now on.
@@ -122,28 +115,16 @@ impl<L: Lock> MultiLock<L> {
     /// Acquires the parts once, in their order: waits for the first until `until`, for each further one at most `part_wait`.
     /// If one was not free in time, or is lost when all are acquired, releases all and returns `None`; after any other error
     /// it releases them too.
-    async fn try_round(
-        &self,
-        until: Instant,
-        part_wait: Duration,
-    ) -> Result<Option<Vec<Guard>>, LockError> {
+    async fn try_round(&self, until: Instant, part_wait: Duration) -> Result<Option<Vec<Guard>>, LockError> {
         let mut guards = Vec::with_capacity(self.parts.len());
         for part in &self.parts {
             let left = time_left(until);
-            let wait = if guards.is_empty() {
-                left
-            } else {
-                left.min(part_wait)
-            };
+            let wait = if guards.is_empty() { left } else { left.min(part_wait) };
             match part.acquire(wait).await {
                 Ok(guard) => guards.push(guard),
                 Err(error) => {
                     release_all_and_log_failures(guards).await;
-                    return if matches!(error, LockError::Taken { .. }) {
-                        Ok(None)
-                    } else {
-                        Err(error)
-                    };
+                    return if matches!(error, LockError::Taken { .. }) { Ok(None) } else { Err(error) };
                 }
             }
         }
@@ -164,10 +145,7 @@ impl<L: Lock> Lock for MultiLock<L> {
     /// begins. Any other error ends it, that of an unavailable server unless this lock waits for it.
     async fn acquire(&self, wait: Duration) -> Result<Guard, LockError> {
         if self.parts.is_empty() {
-            return Err(LockError::invalid(
-                &self.name,
-                "parts: must have at least one lock",
-            ));
+            return Err(LockError::invalid(&self.name, "parts: must have at least one lock"));
         }
         let (until, mut part_wait) = (deadline(wait), FURTHER_PART_WAIT);
         loop {
@@ -226,22 +204,16 @@ async fn release_all_and_log_failures(parts: Vec<Guard>) {
 /// `Ok` if no part failed. If one was lost, `Lost` with the names of all that failed, because the holder may not have been
 /// alone; otherwise the error of the first that failed, with the reasons of all.
 fn combined_error(failed: Vec<(String, LockError)>) -> Result<(), LockError> {
-    let lost = failed
-        .iter()
-        .any(|(_, error)| matches!(error, LockError::Lost { .. }));
+    let lost = failed.iter().any(|(_, error)| matches!(error, LockError::Lost { .. }));
     if lost {
         let names: Vec<_> = failed.into_iter().map(|(name, _)| name).collect();
         return Err(LockError::lost(names.join(",")));
     }
-    let each = failed
-        .iter()
-        .map(|(name, error)| format!("lock {name}: {error}"));
+    let each = failed.iter().map(|(name, error)| format!("lock {name}: {error}"));
     let reason = each.collect::<Vec<_>>().join("; ").into();
     match failed.into_iter().next() {
         None => Ok(()),
-        Some((_, LockError::Unavailable { server, .. })) => {
-            Err(LockError::Unavailable { server, reason })
-        }
+        Some((_, LockError::Unavailable { server, .. })) => Err(LockError::Unavailable { server, reason }),
         Some((_, LockError::Refused { server, .. })) => Err(LockError::Refused { server, reason }),
         Some((_, other)) => Err(other),
     }
@@ -273,14 +245,7 @@ mod tests {
 
     impl Part {
         fn new(name: &'static str, log: &Log) -> Self {
-            Self {
-                name,
-                log: Arc::clone(log),
-                taken: Arc::default(),
-                lose: Arc::default(),
-                fails: None,
-                fence: None,
-            }
+            Self { name, log: Arc::clone(log), taken: Arc::default(), lose: Arc::default(), fails: None, fence: None }
         }
 
         fn is_free(&self) -> bool {
@@ -343,9 +308,7 @@ mod tests {
         for wait in [Duration::ZERO, FURTHER_PART_WAIT] {
             let start = Instant::now();
             let missed = multi.acquire(wait).await.unwrap_err();
-            assert!(
-                matches!(&missed, LockError::Taken { name, waited } if name == "a,b,c" && *waited == wait)
-            );
+            assert!(matches!(&missed, LockError::Taken { name, waited } if name == "a,b,c" && *waited == wait));
             assert!(start.elapsed() >= wait);
             assert!(parts[0].is_free() && parts[1].is_free());
         }
@@ -386,11 +349,7 @@ mod tests {
         ] {
             let log = Log::default();
             let first = Part::new("a", &log);
-            let outage = Outage {
-                part: Part::new("b", &log),
-                tries_left: AtomicU32::new(tries),
-                error,
-            };
+            let outage = Outage { part: Part::new("b", &log), tries_left: AtomicU32::new(tries), error };
             let parts = vec![first.clone().boxed(), outage.boxed()];
             let multi = MultiLock::new(parts).wait_while_unavailable(waits);
             let start = Instant::now();
@@ -400,10 +359,7 @@ mod tests {
             match acquired {
                 Ok(guard) => guard.release().await.unwrap(),
                 Err(error) => {
-                    assert!(
-                        !held && matches!(error, LockError::Unavailable { .. }),
-                        "{error}"
-                    );
+                    assert!(!held && matches!(error, LockError::Unavailable { .. }), "{error}");
                 }
             }
             assert_eq!(log.lock().concat().ends_with("+a+b-b-a"), held);
@@ -420,10 +376,7 @@ mod tests {
         guard.lost().await;
         assert!(!parts[0].is_free() && !parts[2].is_free());
         let lost = guard.release().await.unwrap_err();
-        assert!(
-            matches!(&lost, LockError::Lost { name } if name == "b"),
-            "{lost}"
-        );
+        assert!(matches!(&lost, LockError::Lost { name } if name == "b"), "{lost}");
         assert!(parts[0].is_free() && parts[2].is_free());
     }
 
@@ -431,10 +384,7 @@ mod tests {
     async fn parts_may_be_of_several_kinds_and_their_fences_are_shown() {
         let mut parts = ["a", "b"].map(|name| Part::new(name, &Log::default()));
         parts[1].fence = Some(Fence(7));
-        let guard = MultiLock::new(parts.map(Lock::boxed).into())
-            .try_acquire()
-            .await
-            .unwrap();
+        let guard = MultiLock::new(parts.map(Lock::boxed).into()).try_acquire().await.unwrap();
         assert_eq!(guard.fences().collect::<Vec<_>>(), [("b", Fence(7))]);
         guard.release().await.unwrap();
     }
@@ -445,43 +395,19 @@ mod tests {
         let mut parts = ["a", "b", "c"].map(|name| Part::new(name, &log));
         parts[0].fails = Some(down());
         parts[2].fails = Some(down());
-        let failed = MultiLock::new(parts.to_vec())
-            .try_acquire()
-            .await
-            .unwrap()
-            .release()
-            .await
-            .unwrap_err();
-        assert!(matches!(
-            failed,
-            LockError::Unavailable {
-                server: "redis",
-                ..
-            }
-        ));
+        let failed = MultiLock::new(parts.to_vec()).try_acquire().await.unwrap().release().await.unwrap_err();
+        assert!(matches!(failed, LockError::Unavailable { server: "redis", .. }));
         let text = failed.to_string();
-        assert!(
-            text.contains("lock a") && text.contains("lock c") && !text.contains("lock b"),
-            "{text}"
-        );
+        assert!(text.contains("lock a") && text.contains("lock c") && !text.contains("lock b"), "{text}");
         assert_eq!(log.lock().concat(), "+a+b+c-c-b-a");
     }
 
     #[tokio::test]
     async fn an_error_of_several_parts_names_each_failed_part() {
-        let refused = || LockError::Refused {
-            server: "redis",
-            reason: "no right".into(),
-        };
+        let refused = || LockError::Refused { server: "redis", reason: "no right".into() };
         for (error, text) in [
-            (
-                refused(),
-                "redis refused: lock c: redis refused: no right; lock a: redis refused: no right",
-            ),
-            (
-                LockError::lost("it"),
-                "lock c,a was lost before it was released",
-            ),
+            (refused(), "redis refused: lock c: redis refused: no right; lock a: redis refused: no right"),
+            (LockError::lost("it"), "lock c,a was lost before it was released"),
         ] {
             let mut parts = ["a", "b", "c"].map(|name| Part::new(name, &Log::default()));
             parts[0].fails = Some(error.clone());
@@ -494,10 +420,7 @@ mod tests {
 
     #[tokio::test]
     async fn no_parts_are_refused() {
-        let refused = MultiLock::<Part>::new(Vec::new())
-            .try_acquire()
-            .await
-            .unwrap_err();
+        let refused = MultiLock::<Part>::new(Vec::new()).try_acquire().await.unwrap_err();
         assert!(matches!(&refused, LockError::Invalid { rule, .. } if rule.starts_with("parts: ")));
     }
 }

@@ -68,9 +68,7 @@ impl Process {
     pub fn labelled(label: &str) -> Result<Self, LockError> {
         let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
         match ArrayString::from(label) {
-            Ok(label) if !label.is_empty() && label.chars().all(plain) => {
-                Ok(Self::with_label(label))
-            }
+            Ok(label) if !label.is_empty() && label.chars().all(plain) => Ok(Self::with_label(label)),
             _ => Err(LockError::Invalid {
                 name: label.to_owned(),
                 rule: "a label has 1 to 32 letters, digits, -, _ or .",
@@ -80,22 +78,13 @@ impl Process {
 
     /// Makes a process with a fresh uuid and this label, which may be empty; its owners are counted from 1.
     fn with_label(label: ArrayString<MAX_LABEL_LENGTH>) -> Self {
-        Self(Arc::new(ProcessState {
-            id: ProcessId {
-                label,
-                uuid: Uuid::new_v4(),
-            },
-            next: AtomicI64::new(1),
-        }))
+        Self(Arc::new(ProcessState { id: ProcessId { label, uuid: Uuid::new_v4() }, next: AtomicI64::new(1) }))
     }
 
     /// Makes a new owner, with the next number of this process.
     #[must_use]
     pub fn owner(&self) -> Owner {
-        Owner {
-            process: self.0.id,
-            number: self.0.next.fetch_add(1, Ordering::Relaxed),
-        }
+        Owner { process: self.0.id, number: self.0.next.fetch_add(1, Ordering::Relaxed) }
     }
 
     /// Returns the process's uuid, without the label.
@@ -139,10 +128,7 @@ mod tests {
     #[test]
     fn a_label_that_a_server_would_show_badly_is_refused() {
         for label in ["", "a b", "a:1", "店", &"x".repeat(33)] {
-            assert!(
-                matches!(Process::labelled(label), Err(LockError::Invalid { .. })),
-                "{label}"
-            );
+            assert!(matches!(Process::labelled(label), Err(LockError::Invalid { .. })), "{label}");
         }
         assert!(Process::labelled(&"x".repeat(32)).is_ok());
     }

@@ -29,10 +29,7 @@ pub(crate) type OwnerEntry<H> = Mutex<OwnerHolds<H>>;
 #[derive(Debug)]
 pub(crate) struct OwnerHolds<H> {
     pub(crate) exclusive: Weak<H>,
-    #[cfg_attr(
-        not(any(feature = "redis", feature = "zookeeper")),
-        expect(dead_code, reason = "only readers share")
-    )]
+    #[cfg_attr(not(any(feature = "redis", feature = "zookeeper")), expect(dead_code, reason = "only readers share"))]
     pub(crate) shared: Weak<H>,
     _registration: Registration,
 }
@@ -53,11 +50,7 @@ impl<H> Default for Reentry<H> {
 
 impl<H> OwnerHolds<H> {
     fn without_holds(registration: Registration) -> Self {
-        Self {
-            exclusive: Weak::new(),
-            shared: Weak::new(),
-            _registration: registration,
-        }
+        Self { exclusive: Weak::new(), shared: Weak::new(), _registration: registration }
     }
 
     /// Returns the owner's hold of this kind and that of the other kind, each to read or replace.
@@ -84,9 +77,7 @@ impl<H: Send + Sync + 'static> Reentry<H> {
     ) -> Option<OwnedMutexGuard<OwnerHolds<H>>> {
         let entry = self
             .0
-            .get_or_make(&(name.to_owned(), owner), |registration| {
-                Mutex::new(OwnerHolds::without_holds(registration))
-            });
+            .get_or_make(&(name.to_owned(), owner), |registration| Mutex::new(OwnerHolds::without_holds(registration)));
         timeout_at(until, entry.lock_owned()).await.ok()
     }
 }

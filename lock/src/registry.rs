@@ -46,18 +46,13 @@ where
         let existing = entries.borrow().get(key).and_then(Weak::upgrade);
         existing.unwrap_or_else(|| {
             let value = Arc::new(make(self.register(key.clone())));
-            entries
-                .borrow_mut()
-                .insert(key.clone(), Arc::downgrade(&value));
+            entries.borrow_mut().insert(key.clone(), Arc::downgrade(&value));
             value
         })
     }
 
     /// How many names are used.
-    #[cfg_attr(
-        not(any(test, feature = "redis")),
-        expect(dead_code, reason = "only Redis tells it")
-    )]
+    #[cfg_attr(not(any(test, feature = "redis")), expect(dead_code, reason = "only Redis tells it"))]
     pub(crate) fn len(&self) -> usize {
         self.0.lock().borrow().len()
     }
@@ -75,10 +70,7 @@ where
 
 /// Removes the name, unless it has a new value; shrinks a map that has become nearly empty.
 fn remove_if_unused<K: Eq + Hash, V>(entries: &mut HashMap<K, Weak<V>>, key: &K) {
-    if entries
-        .get(key)
-        .is_some_and(|value| value.strong_count() == 0)
-    {
+    if entries.get(key).is_some_and(|value| value.strong_count() == 0) {
         entries.remove(key);
         if entries.len() < entries.capacity() / 4 {
             entries.shrink_to(MIN_CAPACITY.max(entries.len() * 2));
@@ -115,9 +107,7 @@ mod tests {
     #[test]
     fn one_name_has_one_value_and_unused_names_are_forgotten() {
         let registry = Registry::<u32, Value>::default();
-        let mut kept: Vec<_> = (0..100_000)
-            .map(|n| registry.get_or_make(&n, value(n)))
-            .collect();
+        let mut kept: Vec<_> = (0..100_000).map(|n| registry.get_or_make(&n, value(n))).collect();
         assert!(Arc::ptr_eq(&kept[7], &registry.get_or_make(&7, value(8))));
         assert_eq!(registry.len(), 100_000);
         kept.truncate(10);
@@ -125,10 +115,7 @@ mod tests {
         assert_eq!(registry.get_or_make(&7, value(8)).0, 7);
         kept.clear();
         assert_eq!(registry.len(), 0);
-        assert!(
-            registry.0.lock().borrow().capacity() <= 4 * MIN_CAPACITY,
-            "the map itself keeps its memory"
-        );
+        assert!(registry.0.lock().borrow().capacity() <= 4 * MIN_CAPACITY, "the map itself keeps its memory");
     }
 
     #[test]
@@ -145,9 +132,7 @@ mod tests {
     #[test]
     fn a_value_whose_making_panics_can_be_made_later() {
         let registry = Registry::<u32, Value>::default();
-        let panic = catch_unwind(AssertUnwindSafe(|| {
-            registry.get_or_make(&7, |_registration| panic!("on purpose"))
-        }));
+        let panic = catch_unwind(AssertUnwindSafe(|| registry.get_or_make(&7, |_registration| panic!("on purpose"))));
         panic.unwrap_err();
         assert_eq!(registry.get_or_make(&7, value(1)).0, 1);
     }

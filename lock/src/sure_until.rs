@@ -51,10 +51,7 @@ pub(crate) fn sure_part(lease: Duration) -> Duration {
 fn total_suspension() -> Duration {
     use rustix::time::{ClockId, clock_gettime};
     // The clocks are read in this order, so that the time between the two calls does not count as suspension.
-    let (boot, running) = (
-        clock_gettime(ClockId::Boottime),
-        clock_gettime(ClockId::Monotonic),
-    );
+    let (boot, running) = (clock_gettime(ClockId::Boottime), clock_gettime(ClockId::Monotonic));
     let since = |time: rustix::time::Timespec| {
         let seconds = u64::try_from(time.tv_sec).unwrap_or_default();
         Duration::new(seconds, u32::try_from(time.tv_nsec).unwrap_or_default())
@@ -73,10 +70,7 @@ use tests::total_suspension;
 
 impl SureUntil {
     pub(crate) fn new(end: Instant) -> Self {
-        Self(watch::Sender::new(SureEnd {
-            at: end,
-            suspended: total_suspension(),
-        }))
+        Self(watch::Sender::new(SureEnd { at: end, suspended: total_suspension() }))
     }
 
     /// Moves the end to `later`, but never to an earlier time; `false`, and no move, if it has passed. Any suspension since the
@@ -88,14 +82,8 @@ impl SureUntil {
             let by_tokio_clock = end.by_tokio_clock();
             lasts = Instant::now() < by_tokio_clock;
             if lasts {
-                let moved = SureEnd {
-                    at: later,
-                    suspended: end.suspended,
-                };
-                *end = SureEnd {
-                    at: moved.by_tokio_clock().max(by_tokio_clock),
-                    suspended: total_suspension(),
-                };
+                let moved = SureEnd { at: later, suspended: end.suspended };
+                *end = SureEnd { at: moved.by_tokio_clock().max(by_tokio_clock), suspended: total_suspension() };
             }
             !lasts
         });
@@ -104,8 +92,7 @@ impl SureUntil {
 
     /// Moves the end to now, unless it has passed, and wakes all who wait for it.
     pub(crate) fn end_now(&self) {
-        self.0
-            .send_modify(|end| end.at = Instant::now().min(end.at));
+        self.0.send_modify(|end| end.at = Instant::now().min(end.at));
     }
 
     pub(crate) fn is_over(&self) -> bool {
@@ -160,17 +147,11 @@ mod tests {
         let mut waiter = Box::pin(sure.wait_until_over());
         assert!(futures::poll!(&mut waiter).is_pending());
         SUSPENDED.set(LONG / 2);
-        assert!(
-            !sure.is_over() && sure.time_left() <= LONG / 2,
-            "suspended for half of it"
-        );
+        assert!(!sure.is_over() && sure.time_left() <= LONG / 2, "suspended for half of it");
         let asked = Instant::now();
         assert!(sure.extend(asked + LONG));
         assert!(sure.time_left() <= LONG / 2, "perhaps after it was asked");
-        assert!(
-            sure.extend(asked + LONG) && sure.time_left() > LONG / 2,
-            "surely before"
-        );
+        assert!(sure.extend(asked + LONG) && sure.time_left() > LONG / 2, "surely before");
         SUSPENDED.set(LONG * 2);
         assert!(sure.is_over() && !sure.extend(Instant::now() + LONG * 9));
         assert!(futures::poll!(&mut waiter).is_ready(), "its keeper is told");

@@ -100,10 +100,7 @@ impl Tasks {
     /// It may be called again. Once it is polled, waiters and later callers are refused.
     pub(crate) async fn close(&self, server: &'static str) {
         self.closing.cancel();
-        if timeout(CLOSE_TIMEOUT, self.wait_until_ended())
-            .await
-            .is_err()
-        {
+        if timeout(CLOSE_TIMEOUT, self.wait_until_ended()).await.is_err() {
             let held = self.tracker.len();
             tracing::warn!(
                 server,

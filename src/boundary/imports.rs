@@ -43,14 +43,9 @@ pub(super) fn of(source: &str, crate_name: &str, module: &[String]) -> syn::Resu
         imports: Imports::default(),
     };
     reader.visit_file(&file);
-    let ImportReader {
-        words, mut imports, ..
-    } = reader;
+    let ImportReader { words, mut imports, .. } = reader;
     // A child's item that is re-exported and used as well is needed.
-    let used = imports
-        .imported
-        .iter()
-        .filter(|(name, _)| words.contains(name));
+    let used = imports.imported.iter().filter(|(name, _)| words.contains(name));
     imports.needed.extend(used.map(|(_, path)| path.clone()));
     Ok(imports)
 }
@@ -80,9 +75,7 @@ impl ImportReader {
             "self" => (self.module.len(), &path[1..]),
             "super" => (self.module.len().saturating_sub(up), &path[up..]),
             // A child alone is no path to anything in it: it is a variable of that name.
-            child
-                if path.len() > 1 && self.module == self.file && self.children.contains(child) =>
-            {
+            child if path.len() > 1 && self.module == self.file && self.children.contains(child) => {
                 (self.module.len(), path)
             }
             _ => return None,
@@ -110,20 +103,15 @@ impl ImportReader {
                 return self.record_use(&with(path.ident.to_string()), &path.tree, exports);
             }
             UseTree::Group(group) => {
-                return (group.items.iter())
-                    .for_each(|tree| self.record_use(before, tree, exports));
+                return (group.items.iter()).for_each(|tree| self.record_use(before, tree, exports));
             }
             UseTree::Name(name) => (with(name.ident.to_string()), name.ident.to_string()),
             // The root under another name may stand for everything in it.
-            UseTree::Rename(name) if name.ident == "crate" => {
-                (vec!["crate".to_owned(), "*".to_owned()], String::new())
-            }
+            UseTree::Rename(name) if name.ident == "crate" => (vec!["crate".to_owned(), "*".to_owned()], String::new()),
             UseTree::Rename(name) => (with(name.ident.to_string()), name.rename.to_string()),
             UseTree::Glob(_) => (with("*".to_owned()), "*".to_owned()),
         };
-        let absolute = self
-            .absolute(&path)
-            .filter(|_| !self.is_not_needed && name != "*");
+        let absolute = self.absolute(&path).filter(|_| !self.is_not_needed && name != "*");
         match absolute {
             Some(child) if exports && child.starts_with(&self.file) => {
                 self.imports.named.insert(child.clone());

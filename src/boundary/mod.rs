@@ -24,15 +24,9 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("seckill", &["section", "stock"]),
     ("classroom", &["section", "stock"]),
     ("stock_admin", &["section", "stock", "classroom"]),
-    (
-        "instance",
-        &["section", "stock", "seckill", "classroom", "stock_admin"],
-    ),
+    ("instance", &["section", "stock", "seckill", "classroom", "stock_admin"]),
     ("load", &["stock", "seckill"]),
-    (
-        "replay",
-        &["section", "stock", "seckill", "classroom", "stock_admin"],
-    ),
+    ("replay", &["section", "stock", "seckill", "classroom", "stock_admin"]),
     ("claims", &["stock", "seckill"]),
     (
         "http",
@@ -60,10 +54,7 @@ static SRC: LazyLock<Vec<Source>> = LazyLock::new(|| sources("src", "src", "over
 fn no_room_names_one_that_it_must_not_know() {
     for room in ["stock", "http", "load"] {
         let is_there = SRC.iter().any(|file| file.room() == room);
-        assert!(
-            is_there,
-            "src/ has no {room}: the test looks in the wrong place"
-        );
+        assert!(is_there, "src/ has no {room}: the test looks in the wrong place");
     }
     let forbidden_rooms: Vec<_> = SRC.iter().flat_map(Source::forbidden_rooms).collect();
     assert_eq!(forbidden_rooms, NOTHING);
@@ -75,24 +66,15 @@ fn a_wall_that_is_broken_is_seen() {
     let twin = |code| Source::new("src", "oversell", "src/stock/twin.rs", code);
     let forbidden_rooms = |code| twin(code).forbidden_rooms();
     for (what, code) in [
-        (
-            "a use over several lines",
-            "use crate::{\n    error::Error,\n    http::{\n        App,\n    },\n};",
-        ),
+        ("a use over several lines", "use crate::{\n    error::Error,\n    http::{\n        App,\n    },\n};"),
         ("a use of the room itself", "use crate::http;"),
         ("a use of everything", "use crate::*;"),
         ("the root under another name", "use crate as all;"),
         ("a path upwards", "use super::super::http::app::App;"),
-        (
-            "a path upwards from an inner module",
-            "mod inner { use super::super::super::http::app::App; }",
-        ),
+        ("a path upwards from an inner module", "mod inner { use super::super::super::http::app::App; }"),
         ("a path in an expression", "fn f() { crate::load::run(); }"),
         ("a path in a type", "fn f(_: &crate::classroom::Visit) {}"),
-        (
-            "a path in a macro",
-            "fn f() { println!(\"{}\", crate::http::NAME); }",
-        ),
+        ("a path in a macro", "fn f() { println!(\"{}\", crate::http::NAME); }"),
         ("a visibility", "pub(in crate::http) fn f() {}"),
         ("the crate by its name", "use oversell::http;"),
         ("a test", "#[cfg(test)] mod tests { use crate::http::App; }"),
@@ -101,11 +83,7 @@ fn a_wall_that_is_broken_is_seen() {
     }
     let sound = "//! As [`http`](crate::http) says.\nuse super::mysql;\nuse crate::{\n    error::Error,\n    section::Job,\n};\n\
                  pub(crate) fn f() { oversell_lock::load(); let http = 1; }\nmod tests { use super::*; }";
-    assert_eq!(
-        forbidden_rooms(sound),
-        NOTHING,
-        "a sound wall was called broken"
-    );
+    assert_eq!(forbidden_rooms(sound), NOTHING, "a sound wall was called broken");
 }
 
 #[test]
@@ -122,11 +100,7 @@ fn no_files_of_a_package_need_each_other() {
         import_cycles(&sources(&folder, &folder, &crate_name))
     });
     let none = Vec::<Vec<String>>::new();
-    assert_eq!(
-        cycles.collect::<Vec<_>>(),
-        none,
-        "files that need each other"
-    );
+    assert_eq!(cycles.collect::<Vec<_>>(), none, "files that need each other");
 }
 
 /// The number of circles among these files of `lock/src/redis/`; `lib` is the crate's root.
@@ -145,68 +119,29 @@ fn count_cycles(files: &[(&str, &str)]) -> usize {
 #[test]
 fn a_circle_is_seen() {
     for (what, files) in [
-        (
-            "two files",
-            &[("a", "use super::b::B;"), ("b", "fn f(_: super::a::A) {}")][..],
-        ),
-        (
-            "three files",
-            &[
-                ("a", "use crate::redis::b::B;"),
-                ("b", "use super::c::C;"),
-                ("c", "use super::a::A;"),
-            ],
-        ),
-        (
-            "a file that names the crate",
-            &[
-                ("a", "use oversell_lock::redis::b::B;"),
-                ("b", "use super::a::A;"),
-            ],
-        ),
+        ("two files", &[("a", "use super::b::B;"), ("b", "fn f(_: super::a::A) {}")][..]),
+        ("three files", &[("a", "use crate::redis::b::B;"), ("b", "use super::c::C;"), ("c", "use super::a::A;")]),
+        ("a file that names the crate", &[("a", "use oversell_lock::redis::b::B;"), ("b", "use super::a::A;")]),
         (
             "the root and a file that it uses",
-            &[
-                ("lib", "mod redis; pub use redis::a::A; fn f(_: A) {}"),
-                ("a", "use crate::f;"),
-            ],
+            &[("lib", "mod redis; pub use redis::a::A; fn f(_: A) {}"), ("a", "use crate::f;")],
         ),
         (
             "files by way of the root",
-            &[
-                ("lib", "mod redis; pub use redis::{a::A, b::B};"),
-                ("a", "use crate::B;"),
-                ("b", "use crate::A;"),
-            ],
+            &[("lib", "mod redis; pub use redis::{a::A, b::B};"), ("a", "use crate::B;"), ("b", "use crate::A;")],
         ),
-        (
-            "a parent that uses its child",
-            &[
-                ("mod", "mod a; const ALL: &[Row] = &[a::ROW];"),
-                ("a", "use super::Row;"),
-            ],
-        ),
+        ("a parent that uses its child", &[("mod", "mod a; const ALL: &[Row] = &[a::ROW];"), ("a", "use super::Row;")]),
         (
             "a parent that uses what it re-exports",
-            &[
-                ("mod", "mod a; pub use a::A; pub struct B(A);"),
-                ("a", "use super::B; pub struct A;"),
-            ],
+            &[("mod", "mod a; pub use a::A; pub struct B(A);"), ("a", "use super::B; pub struct A;")],
         ),
         (
             "siblings by way of their parent",
-            &[
-                ("mod", "mod a; mod b; pub use {a::A, b::B as C};"),
-                ("a", "use super::C;"),
-                ("b", "use super::A;"),
-            ],
+            &[("mod", "mod a; mod b; pub use {a::A, b::B as C};"), ("a", "use super::C;"), ("b", "use super::A;")],
         ),
         (
             "a parent that uses a child in a macro",
-            &[
-                ("mod", "mod a; fn f() { call!(a::g()); }"),
-                ("a", "use super::f;"),
-            ],
+            &[("mod", "mod a; fn f() { call!(a::g()); }"), ("a", "use super::f;")],
         ),
     ] {
         assert_ne!(count_cycles(files), 0, "{what} were not seen");
@@ -226,34 +161,16 @@ fn what_is_no_circle_is_not_called_one() {
         ),
         (
             "a variable with a child's name",
-            &[
-                ("mod", "mod a; fn f(a: fn()) { a(); call!(a); }"),
-                ("a", "use super::f;"),
-            ],
+            &[("mod", "mod a; fn f(a: fn()) { a(); call!(a); }"), ("a", "use super::f;")],
         ),
         (
             "a child that reaches another folder by what its parent imports",
-            &[
-                (
-                    "mod",
-                    "mod a; use crate::keeper::Job; const ALL: &[Row] = &[a::ROW];",
-                ),
-                ("a", "use super::Job;"),
-            ],
+            &[("mod", "mod a; use crate::keeper::Job; const ALL: &[Row] = &[a::ROW];"), ("a", "use super::Job;")],
         ),
-        (
-            "a test",
-            &[
-                ("tests/a", "use super::super::b::B;"),
-                ("b", "fn f() { super::tests::a(); }"),
-            ],
-        ),
+        ("a test", &[("tests/a", "use super::super::b::B;"), ("b", "fn f() { super::tests::a(); }")]),
         (
             "a test inside a file",
-            &[
-                ("a", "use super::b::B;"),
-                ("b", "#[cfg(test)] mod tests { use super::super::a::A; }"),
-            ],
+            &[("a", "use super::b::B;"), ("b", "#[cfg(test)] mod tests { use super::super::a::A; }")],
         ),
     ] {
         assert_eq!(count_cycles(files), 0, "{what} was called a circle");
@@ -268,21 +185,14 @@ fn helpers_in_stock_serve_more_than_one_strategy() {
     let mut users: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     for file in files() {
         let own = file.module.get(1).map_or("", String::as_str);
-        let others = (file.imports.named.iter()).filter_map(|path| {
-            path.get(1)
-                .filter(|used| path[0] == "stock" && *used != own)
-        });
+        let others = (file.imports.named.iter())
+            .filter_map(|path| path.get(1).filter(|used| path[0] == "stock" && *used != own));
         for used in others.filter(|used| modules.contains(used) && *used != "strategies") {
             users.entry(used).or_default().insert(&file.name);
         }
     }
-    assert!(
-        users.contains_key("merged"),
-        "the test looks in the wrong place"
-    );
-    let alone = |by: &BTreeSet<&str>| {
-        by.len() == 1 && by.iter().all(|by| by.starts_with("src/stock/strategies/"))
-    };
+    assert!(users.contains_key("merged"), "the test looks in the wrong place");
+    let alone = |by: &BTreeSet<&str>| by.len() == 1 && by.iter().all(|by| by.starts_with("src/stock/strategies/"));
     let hidden = users.iter().filter(|(_, by)| alone(by));
     let hidden = hidden.map(|(module, by)| format!("{module} serves {by:?} alone"));
     assert_eq!(hidden.collect::<Vec<_>>(), NOTHING);
@@ -303,13 +213,8 @@ impl Source {
         let parts = inside.split('/').skip(1);
         let parts = parts.filter(|part| *part != "lib");
         let module: Vec<_> = parts.map(str::to_owned).collect();
-        let imports =
-            imports::of(text, crate_name, &module).unwrap_or_else(|e| panic!("{name}: {e}"));
-        Self {
-            name: name.to_owned(),
-            module,
-            imports,
-        }
+        let imports = imports::of(text, crate_name, &module).unwrap_or_else(|e| panic!("{name}: {e}"));
+        Self { name: name.to_owned(), module, imports }
     }
 
     /// The first part of its module; empty for the root of the crate.
@@ -323,11 +228,7 @@ impl Source {
         let may = room(self.room()).map_or(&[][..], |(_, may)| may);
         let named = self.imports.named.iter().map(|path| path[0].as_str());
         named
-            .filter(|name| {
-                *name != self.room()
-                    && (*name == "*" || room(name).is_some())
-                    && !may.contains(name)
-            })
+            .filter(|name| *name != self.room() && (*name == "*" || room(name).is_some()) && !may.contains(name))
             .map(|name| format!("{} names {name}", self.name))
             .collect()
     }
@@ -347,10 +248,7 @@ fn import_cycles(files: &[Source]) -> Vec<Vec<String>> {
         .collect();
     let mut import_cycles: Vec<Vec<String>> = Vec::new();
     for file in files {
-        if !import_cycles
-            .iter()
-            .any(|circle| circle.contains(&file.name))
-        {
+        if !import_cycles.iter().any(|circle| circle.contains(&file.name)) {
             import_cycles.extend(shortest_cycle_through(&needs, &file.name));
         }
     }
@@ -358,10 +256,7 @@ fn import_cycles(files: &[Source]) -> Vec<Vec<String>> {
 }
 
 /// The file that defines what is named so, by whatever imports lead there.
-fn defining_file<'a>(
-    modules: &BTreeMap<&[String], &'a Source>,
-    path: &[String],
-) -> Option<&'a str> {
+fn defining_file<'a>(modules: &BTreeMap<&[String], &'a Source>, path: &[String]) -> Option<&'a str> {
     let deepest = (0..=path.len()).rev().find_map(|depth| {
         let file = modules.get(&path[..depth])?;
         Some((*file, &path[depth..]))
@@ -375,10 +270,7 @@ fn defining_file<'a>(
 }
 
 /// The shortest way from a file back to itself.
-fn shortest_cycle_through(
-    needs: &BTreeMap<&str, BTreeSet<&str>>,
-    start: &str,
-) -> Option<Vec<String>> {
+fn shortest_cycle_through(needs: &BTreeMap<&str, BTreeSet<&str>>, start: &str) -> Option<Vec<String>> {
     let mut ways = VecDeque::from([vec![start]]);
     let mut seen = BTreeSet::new();
     while let Some(way) = ways.pop_front() {
@@ -398,8 +290,7 @@ fn shortest_cycle_through(
 fn packages() -> Vec<String> {
     let entries = fs::read_dir(".").expect("the workspace");
     let folders = entries.map(|entry| entry.expect("an entry").path());
-    let packages =
-        folders.filter(|path| path.join("Cargo.toml").exists() && path.join("src").exists());
+    let packages = folders.filter(|path| path.join("Cargo.toml").exists() && path.join("src").exists());
     let packages = packages.map(|path| path.to_str().expect("a name in UTF-8").to_owned());
     packages.chain([".".to_owned()]).collect()
 }

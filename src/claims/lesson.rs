@@ -33,10 +33,8 @@ const FILES: [(&str, &str); 9] = [
 ///
 /// If a file is malformed; a unit test reads all of them.
 pub static ALL: LazyLock<Vec<Chapter>> = LazyLock::new(|| {
-    let mut chapters: Vec<Chapter> = FILES
-        .iter()
-        .map(|(file, text)| ::toml::from_str(text).unwrap_or_else(|e| panic!("{file}: {e}")))
-        .collect();
+    let mut chapters: Vec<Chapter> =
+        FILES.iter().map(|(file, text)| ::toml::from_str(text).unwrap_or_else(|e| panic!("{file}: {e}"))).collect();
     for lesson in chapters.iter_mut().flat_map(|chapter| &mut chapter.lessons) {
         lesson.loads = lesson.run.parts().iter().any(Run::loads);
         lesson.starts_lab = lesson.by_hand.iter().any(TypedLine::starts_lab);
@@ -62,14 +60,10 @@ fn add_to_a_lesson<F: Spec>(
     if lists.iter().any(|(_, named)| named.contains(&entry.slug)) {
         return;
     }
-    let home = lists
-        .iter_mut()
-        .find(|(id, named)| match entry.spec.rank() {
-            Rank::Course => *id == entry.spec.chapter(),
-            Rank::After(before) | Rank::AsPrinted(before) | Rank::Beyond(before) => {
-                named.contains(&before)
-            }
-        });
+    let home = lists.iter_mut().find(|(id, named)| match entry.spec.rank() {
+        Rank::Course => *id == entry.spec.chapter(),
+        Rank::After(before) | Rank::AsPrinted(before) | Rank::Beyond(before) => named.contains(&before),
+    });
     if let Some((_, named)) = home {
         named.push(entry.slug);
     }
@@ -133,10 +127,7 @@ pub struct Lesson {
     #[serde(default, deserialize_with = "refuse_computed_field")]
     pub starts_lab: bool,
     /// The experiment; a client is told why it is not run, where it is not.
-    #[serde(
-        rename(serialize = "why_not"),
-        serialize_with = "serialize_why_not_run"
-    )]
+    #[serde(rename(serialize = "why_not"), serialize_with = "serialize_why_not_run")]
     #[schema(rename = "why_not", inline, value_type = Option<Bilingual>)]
     pub run: Run,
     /// The change that makes the claim false, where the kind of the experiment implies none or another is wanted.
@@ -169,12 +160,7 @@ impl Lesson {
     /// The rates that the claim compares, one entry for each comparison; empty if there is none.
     pub fn rates(&self) -> Vec<Rates> {
         let compared = self.run.parts().iter().filter_map(|run| match run {
-            Run::Compared {
-                first,
-                second,
-                says,
-                ..
-            } => Some(Rates::of(*first, *second, *says)),
+            Run::Compared { first, second, says, .. } => Some(Rates::of(*first, *second, *says)),
             _ => None,
         });
         compared.collect()

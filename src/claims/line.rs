@@ -77,13 +77,7 @@ struct OwnLine {
 impl TypedLine {
     /// A line in the first terminal, typed once.
     pub fn new(run: &str, expect: &str) -> Self {
-        Self {
-            terminal: 1,
-            run: run.to_owned(),
-            expect: expect.to_owned(),
-            again: false,
-            claimed: None,
-        }
+        Self { terminal: 1, run: run.to_owned(), expect: expect.to_owned(), again: false, claimed: None }
     }
 
     /// Returns whether `text` matches `expect`, in which `…` stands for anything; space at the ends of lines does not count.
@@ -97,14 +91,7 @@ impl TypedLine {
     }
 
     fn matches(expected: &str, text: &str) -> bool {
-        let trimmed = |text: &str| {
-            text.lines()
-                .map(str::trim_end)
-                .collect::<Vec<_>>()
-                .join("\n")
-                .trim()
-                .to_owned()
-        };
+        let trimmed = |text: &str| text.lines().map(str::trim_end).collect::<Vec<_>>().join("\n").trim().to_owned();
         let (expected, text) = (trimmed(expected), trimmed(text));
         let Some((first, rest)) = expected.split_once('…') else {
             return text == expected;
@@ -143,16 +130,10 @@ impl Line for TypedLine {
 }
 
 /// The lines, and at their end a `wait` in each terminal.
-pub fn with_waits(
-    mut lines: Vec<TypedLine>,
-    is_awaited: impl Fn(&TypedLine) -> bool,
-) -> Vec<TypedLine> {
+pub fn with_waits(mut lines: Vec<TypedLine>, is_awaited: impl Fn(&TypedLine) -> bool) -> Vec<TypedLine> {
     let awaited = lines.iter().filter(|line| is_awaited(line));
     let terminals: BTreeSet<_> = awaited.map(|line| line.terminal).collect();
-    lines.extend(terminals.into_iter().map(|terminal| TypedLine {
-        terminal,
-        ..TypedLine::new("wait", "")
-    }));
+    lines.extend(terminals.into_iter().map(|terminal| TypedLine { terminal, ..TypedLine::new("wait", "") }));
     lines
 }
 
@@ -167,13 +148,7 @@ impl From<LineForm> for TypedLine {
                 r#"curl -s -X POST -H 'content-type: application/json' -d '{"title":"100元代金券","stock":10,"begin":"2020-01-01T00:00:00Z","end":"2090-01-01T00:00:00Z"}' {http}/voucher"#,
                 r#"{"id":…}"#,
             ),
-            LineForm::Own(OwnLine {
-                terminal,
-                run,
-                prints,
-                until,
-                claimed,
-            }) => Self {
+            LineForm::Own(OwnLine { terminal, run, prints, until, claimed }) => Self {
                 terminal: terminal.unwrap_or(1),
                 run,
                 again: until.is_some(),

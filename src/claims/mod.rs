@@ -43,10 +43,7 @@ mod tests {
     #[test]
     fn each_lesson_has_an_id_of_its_own() {
         let mut seen = HashSet::new();
-        let twice: Vec<_> = lessons()
-            .map(|lesson| lesson.id)
-            .filter(|id| !seen.insert(*id))
-            .collect();
+        let twice: Vec<_> = lessons().map(|lesson| lesson.id).filter(|id| !seen.insert(*id)).collect();
         assert!(twice.is_empty(), "{twice:?}");
     }
 
@@ -62,11 +59,7 @@ mod tests {
 
     #[test]
     fn every_place_of_every_line_is_known() {
-        let urls = |from: u16| {
-            (from..from + 5)
-                .map(|port| format!("http://127.0.0.1:{port}"))
-                .collect::<Vec<_>>()
-        };
+        let urls = |from: u16| (from..from + 5).map(|port| format!("http://127.0.0.1:{port}")).collect::<Vec<_>>();
         let (instances, redis) = (urls(8000), urls(16379));
         let placeholders = Placeholders::new(
             "http://127.0.0.1:8080",
@@ -100,25 +93,12 @@ mod tests {
             for path in &lesson.r#try {
                 assert!(!path.replace("{who}", "").contains('{'), "{path}");
             }
-            for typed in lesson
-                .by_hand
-                .iter()
-                .map(|line| placeholders.fill_line(line))
-            {
-                assert!(
-                    !left(&typed.run) && !left(&typed.expect),
-                    "{}: {}",
-                    lesson.id,
-                    typed.run
-                );
+            for typed in lesson.by_hand.iter().map(|line| placeholders.fill_line(line)) {
+                assert!(!left(&typed.run) && !left(&typed.expect), "{}: {}", lesson.id, typed.run);
             }
         }
         assert!(
-            left(
-                &placeholders
-                    .fill_line(&TypedLine::new("redis-cli {redis-9} ping", "PONG"))
-                    .run
-            ),
+            left(&placeholders.fill_line(&TypedLine::new("redis-cli {redis-9} ping", "PONG")).run),
             "one that is not there is seen"
         );
     }

@@ -21,14 +21,7 @@ impl Placeholders {
             ("{http}".to_owned(), http.trim_end_matches('/').to_owned()),
             ("{mysql}".to_owned(), mysql_options(mysql)),
             ("{zookeeper}".to_owned(), format!("-server {zookeeper}")),
-            (
-                "{zk}".to_owned(),
-                zookeeper
-                    .split([',', '/'])
-                    .next()
-                    .unwrap_or_default()
-                    .to_owned(),
-            ),
+            ("{zk}".to_owned(), zookeeper.split([',', '/']).next().unwrap_or_default().to_owned()),
             ("{fault}".to_owned(), "oversell lab fault".to_owned()),
             ("{:id}".to_owned(), String::new()),
             ("{?id}".to_owned(), String::new()),
@@ -45,11 +38,7 @@ impl Placeholders {
             placeholders.push((format!("{{name-{course}}}"), name.to_owned()));
         }
         for (n, url) in redis.iter().enumerate() {
-            let name = if n == 0 {
-                "{redis}".to_owned()
-            } else {
-                format!("{{redis-{}}}", n + 1)
-            };
+            let name = if n == 0 { "{redis}".to_owned() } else { format!("{{redis-{}}}", n + 1) };
             let (host, port) = host_and_port(url.as_ref(), 6379);
             placeholders.push((name, format!("-h {host} -p {port}")));
         }
@@ -60,13 +49,7 @@ impl Placeholders {
     pub fn of_lab(at: &Addresses) -> Self {
         let instances: Vec<_> = at.instances.iter().map(|instance| &instance.url).collect();
         let redis: Vec<_> = at.redis.iter().map(|node| &node.url).collect();
-        Self::new(
-            &at.http,
-            &instances,
-            &at.mysql.url,
-            &redis,
-            &at.zookeeper.connect,
-        )
+        Self::new(&at.http, &instances, &at.mysql.url, &redis, &at.zookeeper.connect)
     }
 
     /// A copy in which this command stands for `{fault}`.
@@ -95,41 +78,22 @@ impl Placeholders {
 
     /// A copy of a chapter with all placeholders in its typed lines replaced.
     pub fn fill_chapter(&self, chapter: &Chapter) -> Chapter {
-        let lessons = chapter
-            .lessons
-            .iter()
-            .map(|lesson| self.fill_lesson(lesson));
-        Chapter {
-            lessons: lessons.collect(),
-            ..*chapter
-        }
+        let lessons = chapter.lessons.iter().map(|lesson| self.fill_lesson(lesson));
+        Chapter { lessons: lessons.collect(), ..*chapter }
     }
 
     /// A copy of a lesson with all placeholders in its typed lines replaced.
     pub fn fill_lesson(&self, lesson: &Lesson) -> Lesson {
-        Lesson {
-            by_hand: lesson
-                .by_hand
-                .iter()
-                .map(|line| self.fill_line(line))
-                .collect(),
-            ..lesson.clone()
-        }
+        Lesson { by_hand: lesson.by_hand.iter().map(|line| self.fill_line(line)).collect(), ..lesson.clone() }
     }
 
     /// A copy of a line with all placeholders replaced in what is typed and in what is expected; unknown words in braces stay.
     pub fn fill_line(&self, line: &TypedLine) -> TypedLine {
         let fill = |text: &str| {
             let placeholders = self.0.iter();
-            placeholders.fold(text.to_owned(), |text, (name, place)| {
-                text.replace(name, place)
-            })
+            placeholders.fold(text.to_owned(), |text, (name, place)| text.replace(name, place))
         };
-        TypedLine {
-            run: fill(&line.run),
-            expect: fill(&line.expect),
-            ..line.clone()
-        }
+        TypedLine { run: fill(&line.run), expect: fill(&line.expect), ..line.clone() }
     }
 }
 
@@ -137,16 +101,9 @@ impl Placeholders {
 fn mysql_options(url: &str) -> String {
     let (host, port) = host_and_port(url, 3306);
     let uri = url.parse::<Uri>().ok();
-    let user = uri
-        .as_ref()
-        .and_then(|uri| uri.authority()?.as_str().rsplit_once('@'))
-        .map_or("root", |(user, _)| user);
-    let (user, password) = user
-        .split_once(':')
-        .map_or((user, ""), |(user, _)| (user, " -p"));
-    let database = uri
-        .as_ref()
-        .map_or("", |uri| uri.path().trim_start_matches('/'));
+    let user = uri.as_ref().and_then(|uri| uri.authority()?.as_str().rsplit_once('@')).map_or("root", |(user, _)| user);
+    let (user, password) = user.split_once(':').map_or((user, ""), |(user, _)| (user, " -p"));
+    let database = uri.as_ref().map_or("", |uri| uri.path().trim_start_matches('/'));
     format!("-h {host} -P {port} -u {user}{password} {database}")
 }
 
@@ -155,10 +112,7 @@ fn host_and_port(url: &str, default_port: u16) -> (String, u16) {
     let uri = url.parse::<Uri>().ok();
     let authority = uri.as_ref().and_then(Uri::authority);
     let host = authority.map_or("127.0.0.1", |authority| authority.host());
-    (
-        host.to_owned(),
-        authority.and_then(|a| a.port_u16()).unwrap_or(default_port),
-    )
+    (host.to_owned(), authority.and_then(|a| a.port_u16()).unwrap_or(default_port))
 }
 
 #[cfg(test)]
@@ -168,13 +122,7 @@ mod tests {
     fn filled(run: &'static str, mysql: &str) -> String {
         let instances = ["http://127.0.0.1:8000", "http://127.0.0.1:8100/"];
         let redis = ["redis://127.0.0.1:16379", "redis://127.0.0.1:16380"];
-        let placeholders = Placeholders::new(
-            "http://127.0.0.1:8080",
-            &instances,
-            mysql,
-            &redis,
-            "127.0.0.1:12181",
-        );
+        let placeholders = Placeholders::new("http://127.0.0.1:8080", &instances, mysql, &redis, "127.0.0.1:12181");
         placeholders.fill_line(&TypedLine::new(run, "")).run
     }
 
@@ -182,22 +130,10 @@ mod tests {
     fn a_line_leads_to_the_servers_of_the_cluster() {
         let mysql = "mysql://root@127.0.0.1:13306/test";
         for (run, typed) in [
-            (
-                "curl {http}/stock {8100}",
-                "curl http://127.0.0.1:8080/stock http://127.0.0.1:8100",
-            ),
-            (
-                "mysql {mysql} -e 'select 1'",
-                "mysql -h 127.0.0.1 -P 13306 -u root test -e 'select 1'",
-            ),
-            (
-                "redis-cli {redis-2} get stock",
-                "redis-cli -h 127.0.0.1 -p 16380 get stock",
-            ),
-            (
-                "zkCli.sh {zookeeper} ls /",
-                "zkCli.sh -server 127.0.0.1:12181 ls /",
-            ),
+            ("curl {http}/stock {8100}", "curl http://127.0.0.1:8080/stock http://127.0.0.1:8100"),
+            ("mysql {mysql} -e 'select 1'", "mysql -h 127.0.0.1 -P 13306 -u root test -e 'select 1'"),
+            ("redis-cli {redis-2} get stock", "redis-cli -h 127.0.0.1 -p 16380 get stock"),
+            ("zkCli.sh {zookeeper} ls /", "zkCli.sh -server 127.0.0.1:12181 ls /"),
             ("{fault} pause {name-8100}", "oversell lab fault pause 8100"),
             (r#"curl -d '{"count":1}'"#, r#"curl -d '{"count":1}'"#),
         ] {
@@ -207,9 +143,6 @@ mod tests {
 
     #[test]
     fn a_password_is_shown_to_nobody() {
-        assert_eq!(
-            filled("{mysql}", "mysql://shop:s3cret@db/test"),
-            "-h db -P 3306 -u shop -p test"
-        );
+        assert_eq!(filled("{mysql}", "mysql://shop:s3cret@db/test"), "-h db -P 3306 -u shop -p test");
     }
 }

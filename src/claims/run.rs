@@ -91,10 +91,7 @@ impl Run {
 
     /// Returns whether a load shows the claim: it sells exactly, oversells, mostly fails, or its rates or retries are compared.
     pub(super) const fn loads(&self) -> bool {
-        matches!(
-            self,
-            Self::Exact { .. } | Self::Oversells { .. } | Self::FewThenMostFail(_)
-        ) || self.compares_rates()
+        matches!(self, Self::Exact { .. } | Self::Oversells { .. } | Self::FewThenMostFail(_)) || self.compares_rates()
     }
 
     /// Returns whether rates or retries of two loads are compared.
@@ -113,11 +110,7 @@ impl Run {
 
 /// The change under which a lesson's claim must fail, where the kind of its experiment implies none or another is wanted.
 #[derive(Debug, Clone, Deserialize)]
-#[serde(
-    rename_all = "kebab-case",
-    deny_unknown_fields,
-    bound(deserialize = "'de: 'static")
-)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, bound(deserialize = "'de: 'static"))]
 pub enum Twin {
     /// Describes the twin of a custom experiment.
     Is(Bilingual),
@@ -203,11 +196,7 @@ impl Target {
 impl RateSide {
     /// 100 connections to one instance.
     pub const fn on_one_instance(strategy: &'static str) -> Self {
-        Self {
-            strategy,
-            target: Target::OneInstance,
-            threads: 100,
-        }
+        Self { strategy, target: Target::OneInstance, threads: 100 }
     }
 }
 
@@ -265,11 +254,6 @@ impl Rates {
     pub(super) fn of(first: RateSide, second: RateSide, says: RatioClaim) -> Self {
         let (least, most) = says.bounds();
         let most = most.is_finite().then_some(most);
-        Self {
-            first,
-            second,
-            least,
-            most,
-        }
+        Self { first, second, least, most }
     }
 }

@@ -52,11 +52,7 @@ pub async fn run_lines<L: Line, F: Future<Output = Result<ShellOutput, E>>, E>(
     let mut not_awaited: Vec<usize> = Vec::new();
     for (index, line) in lines.iter().enumerate() {
         let begun = Instant::now();
-        let result = move |output| LineResult {
-            index,
-            output,
-            took: begun.elapsed(),
-        };
+        let result = move |output| LineResult { index, output, took: begun.elapsed() };
         let new = if line.run() == "wait" {
             let is_of_terminal = |index: &mut usize| lines[*index].shares_terminal(line);
             let awaited: Vec<_> = not_awaited.extract_if(.., is_of_terminal).collect();
@@ -78,9 +74,7 @@ pub async fn run_lines<L: Line, F: Future<Output = Result<ShellOutput, E>>, E>(
                 loop {
                     let result = result(run(index, line.run(), &results).await?);
                     let limit = line.repeat_limit();
-                    if limit.is_none_or(|limit| result.took > limit)
-                        || line.is_printed(&result.output.stdout)
-                    {
+                    if limit.is_none_or(|limit| result.took > limit) || line.is_printed(&result.output.stdout) {
                         return Ok(vec![result]);
                     }
                     sleep(RETRY_PAUSE).await;
@@ -124,31 +118,18 @@ mod tests {
             async move {
                 match &stdout[..] {
                     "never" => std::future::pending().await,
-                    _ => Ok::<_, Infallible>(ShellOutput {
-                        stdout,
-                        stderr: String::new(),
-                    }),
+                    _ => Ok::<_, Infallible>(ShellOutput { stdout, stderr: String::new() }),
                 }
             }
         };
         let results = run_lines(&lines, run, |result| result.output.stdout != last).await;
-        let printed = results
-            .unwrap()
-            .into_iter()
-            .map(|result| result.output.stdout);
+        let printed = results.unwrap().into_iter().map(|result| result.output.stdout);
         printed.collect::<Vec<_>>().join(" ")
     }
 
     #[tokio::test]
     async fn a_line_beside_others_is_awaited_by_its_terminal() {
-        let lines = [
-            (1, "a &"),
-            (2, "b &"),
-            (1, "c"),
-            (2, "wait"),
-            (1, "d"),
-            (1, "wait"),
-        ];
+        let lines = [(1, "a &"), (2, "b &"), (1, "c"), (2, "wait"), (1, "d"), (1, "wait")];
         assert_eq!(printed_by(&lines, "").await, "c b d a");
     }
 
@@ -159,9 +140,6 @@ mod tests {
 
     #[tokio::test]
     async fn a_line_is_repeated_and_the_last_one_ends_it() {
-        assert_eq!(
-            printed_by(&[(1, "again"), (1, "a"), (1, "b")], "a").await,
-            "again a"
-        );
+        assert_eq!(printed_by(&[(1, "again"), (1, "a"), (1, "b")], "a").await, "again a");
     }
 }

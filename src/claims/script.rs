@@ -29,9 +29,7 @@ impl Library {
             Self::Redisson => Bilingual::of("Redisson", "Redisson"),
             Self::Curator => Bilingual::of("Curator", "Curator"),
             Self::Spring => Bilingual::of("Spring", "Spring"),
-            Self::Printed => {
-                Bilingual::of("原文的类，Spring Boot", "The printed classes, Spring Boot")
-            }
+            Self::Printed => Bilingual::of("原文的类，Spring Boot", "The printed classes, Spring Boot"),
         }
     }
 
@@ -126,8 +124,7 @@ impl Line for ScriptLine {
         let expected = self.prints.as_ref().or(self.until.as_ref());
         let number = || text.parse::<i64>().ok();
         expected.is_none_or(|expected| TypedLine::new("", expected).is_printed(text))
-            && (self.between)
-                .is_none_or(|[least, most]| number().is_some_and(|n| (least..=most).contains(&n)))
+            && (self.between).is_none_or(|[least, most]| number().is_some_and(|n| (least..=most).contains(&n)))
     }
 }
 
@@ -169,9 +166,7 @@ mod tests {
             let Some(script) = &lesson.theirs else {
                 continue;
             };
-            let runs = |lines: &[ScriptLine]| -> Vec<_> {
-                lines.iter().map(|line| line.run.clone()).collect()
-            };
+            let runs = |lines: &[ScriptLine]| -> Vec<_> { lines.iter().map(|line| line.run.clone()).collect() };
             let twin = script.twin_lines();
             assert_ne!(runs(&script.lines), runs(&twin), "{}", lesson.id);
         }
@@ -182,15 +177,8 @@ mod tests {
         let makefile = include_str!("../../Makefile");
         for library in Library::ALL {
             let versions = library.versions();
-            let (name, all) = (
-                versions[0].library,
-                versions.iter().map(|java| java.version),
-            );
-            let line = format!(
-                "{} := {}\n",
-                name.to_uppercase(),
-                all.collect::<Vec<_>>().join(" ")
-            );
+            let (name, all) = (versions[0].library, versions.iter().map(|java| java.version));
+            let line = format!("{} := {}\n", name.to_uppercase(), all.collect::<Vec<_>>().join(" "));
             assert!(makefile.contains(&line), "{line}");
         }
     }

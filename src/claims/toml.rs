@@ -10,14 +10,10 @@ pub(super) fn leaked_text<'de, D: Deserializer<'de>>(from: D) -> Result<&'static
 
 /// Always fails, so that a file cannot set a field that the program computes.
 pub(super) fn refuse_computed_field<'de, D: Deserializer<'de>>(_: D) -> Result<bool, D::Error> {
-    Err(serde::de::Error::custom(
-        "it is computed from the experiment: remove this line",
-    ))
+    Err(serde::de::Error::custom("it is computed from the experiment: remove this line"))
 }
 
 /// Reads a list of texts that are kept until the program ends.
-pub(super) fn leaked_texts<'de, D: Deserializer<'de>>(
-    from: D,
-) -> Result<Vec<&'static str>, D::Error> {
+pub(super) fn leaked_texts<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<&'static str>, D::Error> {
     Vec::<String>::deserialize(from).map(|texts| texts.into_iter().map(leak).collect())
 }

@@ -22,11 +22,7 @@ pub enum ClaimVerdict {
 impl ClaimVerdict {
     /// `Reproduced` if the claim holds.
     pub const fn of(holds: bool) -> Self {
-        if holds {
-            Self::Reproduced
-        } else {
-            Self::NotReproduced
-        }
+        if holds { Self::Reproduced } else { Self::NotReproduced }
     }
 
     /// The sign of the verdict.

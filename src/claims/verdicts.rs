@@ -13,8 +13,7 @@ use utoipa::{
 
 /// The last full run, as it was when this program was built. `make course` writes it before a release; no test asks whether the
 /// program is still the one of that run.
-pub static LAST_RUN: LazyLock<Verdicts> =
-    LazyLock::new(|| Verdicts::parse(include_str!("last_run.json")));
+pub static LAST_RUN: LazyLock<Verdicts> = LazyLock::new(|| Verdicts::parse(include_str!("last_run.json")));
 
 /// The verdicts of a run.
 #[derive(Debug, Serialize, Deserialize, Validate, ToSchema)]
@@ -94,11 +93,7 @@ impl LessonResult {
     fn to_line(&self) -> String {
         let Words { zh, en } = &self.seen;
         let mut line = json!({"id": self.id, "on": self.on, "verdict": self.verdict});
-        line["seen"] = if zh == en {
-            json!(zh)
-        } else {
-            json!(self.seen)
-        };
+        line["seen"] = if zh == en { json!(zh) } else { json!(self.seen) };
         if self.own_verdict() != self.verdict {
             line["figures"] = json!({"ours": self.own_verdict()});
         }
@@ -108,17 +103,13 @@ impl LessonResult {
 
 /// The schema of the id of a lesson.
 pub(crate) fn lesson_id_schema() -> Schema {
-    let one = ObjectBuilder::new()
-        .schema_type(Type::String)
-        .enum_values(Some(lessons().map(|lesson| lesson.id)));
+    let one = ObjectBuilder::new().schema_type(Type::String).enum_values(Some(lessons().map(|lesson| lesson.id)));
     one.examples(["2.3"]).into()
 }
 
 /// The schema of [`LessonResult`]'s list of what the lesson was tried on.
 fn systems_schema() -> Schema {
-    let name = ObjectBuilder::new()
-        .schema_type(Type::String)
-        .max_length(Some(40));
+    let name = ObjectBuilder::new().schema_type(Type::String).max_length(Some(40));
     ArrayBuilder::new()
         .items(name)
         .max_items(Some(10))
@@ -131,9 +122,7 @@ fn systems_schema() -> Schema {
 fn check_lesson_id(id: &str, (): &()) -> garde::Result {
     match find(id) {
         Some(_) => Ok(()),
-        None => Err(garde::Error::new(format!(
-            "{id} is no lesson of GET /course"
-        ))),
+        None => Err(garde::Error::new(format!("{id} is no lesson of GET /course"))),
     }
 }
 
@@ -158,10 +147,7 @@ mod tests {
                 "seen": {"zh": zh, "en": "1 sold"}, "figures": {"ours": ours, "sales": [1, 2]},
             })
         };
-        let lessons = [
-            lesson("1.3", "卖出 1 件", "not-reproduced"),
-            lesson("1.4", "1 sold", "reproduced"),
-        ];
+        let lessons = [lesson("1.3", "卖出 1 件", "not-reproduced"), lesson("1.4", "1 sold", "reproduced")];
         let run = json!({"conditions": {"commit": "c"}, "lessons": lessons});
         let run: Verdicts = serde_json::from_value(run).expect("a run");
         let file = run.to_file();

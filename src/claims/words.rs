@@ -27,19 +27,12 @@ pub use words;
 
 impl Words {
     pub fn new(zh: impl Into<String>, en: impl Into<String>) -> Self {
-        Self {
-            zh: zh.into(),
-            en: en.into(),
-        }
+        Self { zh: zh.into(), en: en.into() }
     }
 
     /// The text in the language of the terminal.
     pub fn localized(self) -> String {
-        if oversell_lab::terminal::chinese::is_wanted() {
-            self.zh
-        } else {
-            self.en
-        }
+        if oversell_lab::terminal::chinese::is_wanted() { self.zh } else { self.en }
     }
 
     /// Joins several texts with a separator for each language.
@@ -51,9 +44,6 @@ impl Words {
     /// One text for both languages, such as a server's own message.
     pub fn untranslated(text: impl Into<String>) -> Self {
         let text = text.into();
-        Self {
-            zh: text.clone(),
-            en: text,
-        }
+        Self { zh: text.clone(), en: text }
     }
 }

@@ -55,10 +55,7 @@ impl LockCommands for Demo1 {
     const UNDOES_FAILED_ATTEMPTS: bool = false;
 
     async fn try_lock(lock: &Lock<Self>, redis: &mut Connection) -> RedisResult<bool> {
-        redis::cmd("SET")
-            .arg((&lock.key, VALUE, "NX", "PX", lock.lease))
-            .query_async(redis)
-            .await
+        redis::cmd("SET").arg((&lock.key, VALUE, "NX", "PX", lock.lease)).query_async(redis).await
     }
 
     async fn unlock(lock: &Lock<Self>, redis: &mut Connection, _: &Points) -> RedisResult<bool> {

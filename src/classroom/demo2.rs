@@ -68,14 +68,8 @@ pub async fn visit(ctx: &Ctx, job: &Job, id: LockValue) -> Result<Option<LockSta
     let thread = ctx.local.of::<Threads>().start();
     let lease = job.request.lease.unwrap_or(LEASE);
     let force_from = Instant::now() + lease * FORCE_AFTER_LEASES;
-    let lock = Lock {
-        owner: id.value(&thread),
-        ..Lock::new(ctx, job, KEY, LEASE, SyncLock { force_from })
-    };
-    job.say(format_args!(
-        "lock start key={},value={}",
-        lock.key, lock.owner
-    ));
+    let lock = Lock { owner: id.value(&thread), ..Lock::new(ctx, job, KEY, LEASE, SyncLock { force_from }) };
+    job.say(format_args!("lock start key={},value={}", lock.key, lock.owner));
     let held = redis_polling::lock(ctx, job, lock).await?;
     job.reach(Point::Locked).await;
     job.enter_and_stay().await;
@@ -96,16 +90,9 @@ impl LockCommands for SyncLock {
 
     async fn try_lock(lock: &Lock<Self>, redis: &mut Connection) -> RedisResult<bool> {
         let mut set = redis::cmd("SET");
-        set.arg(&lock.key)
-            .arg(&lock.owner)
-            .arg("PX")
-            .arg(lock.lease);
+        set.arg(&lock.key).arg(&lock.owner).arg("PX").arg(lock.lease);
         if Instant::now() >= lock.commands.force_from {
-            tracing::warn!(
-                key = lock.key,
-                value = lock.owner,
-                "lock fail, try force lock"
-            );
+            tracing::warn!(key = lock.key, value = lock.owner, "lock fail, try force lock");
         } else {
             set.arg("NX");
         }
@@ -147,10 +134,7 @@ impl Threads {
         let mut busy = self.0.lock();
         let id = (1..).find(|id| !busy.contains(id)).unwrap_or_default();
         busy.insert(id);
-        Thread {
-            id,
-            busy: Arc::clone(&self.0),
-        }
+        Thread { id, busy: Arc::clone(&self.0) }
     }
 }
 
@@ -170,34 +154,11 @@ mod tests {
     fn only_an_owner_is_stable_and_unique() {
         let (one, other) = (Threads::default(), Threads::default());
         let (mine, its) = (one.start(), other.start());
-        assert_ne!(
-            LockValue::Thread.value(&mine),
-            LockValue::Thread.value(&one.start()),
-            "two at work in one process"
-        );
-        let seen = |id: LockValue| {
-            (
-                id.value(&mine) == id.value(&mine),
-                id.value(&mine) != id.value(&its),
-            )
-        };
-        assert_eq!(
-            seen(LockValue::Thread),
-            (true, false),
-            "knows itself again; is another's in the other process"
-        );
-        assert_eq!(
-            seen(LockValue::Uuid),
-            (false, true),
-            "is nobody else's; does not know itself again"
-        );
+        assert_ne!(LockValue::Thread.value(&mine), LockValue::Thread.value(&one.start()), "two at work in one process");
+        let seen = |id: LockValue| (id.value(&mine) == id.value(&mine), id.value(&mine) != id.value(&its));
+        assert_eq!(seen(LockValue::Thread), (true, false), "knows itself again; is another's in the other process");
+        assert_eq!(seen(LockValue::Uuid), (false, true), "is nobody else's; does not know itself again");
         let (mine, its) = (Process::new().owner(), Process::new().owner());
-        assert_eq!(
-            (
-                mine.to_string() == mine.to_string(),
-                mine.to_string() != its.to_string()
-            ),
-            (true, true)
-        );
+        assert_eq!((mine.to_string() == mine.to_string(), mine.to_string() != its.to_string()), (true, true));
     }
 }

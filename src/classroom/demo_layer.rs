@@ -31,7 +31,5 @@ pub(super) const NAMES: &[Name] = &[Name::Redis(LOCK_NAME_BY_ROUTE)];
 
 /// The lock of this name for this job's product, with the requested lease, else the text's; it is not renewed.
 pub fn lock(ctx: &Ctx, job: &Job, name: &str) -> RedisLock {
-    ctx.redis
-        .lock(&job.redis_name(name))
-        .lease(Lease::Fixed(job.request.lease.unwrap_or(LEASE)))
+    ctx.redis.lock(&job.redis_name(name)).lease(Lease::Fixed(job.request.lease.unwrap_or(LEASE)))
 }

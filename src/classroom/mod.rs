@@ -38,13 +38,7 @@ pub fn windows() -> impl Iterator<Item = &'static WindowAddress> {
 
 /// The names that lessons use in the servers; a reset clears them.
 pub(crate) fn names() -> impl Iterator<Item = &'static Name> {
-    let others = [
-        demo1::NAMES,
-        demo2::NAMES,
-        demo_layer::NAMES,
-        zk_atomic::NAMES,
-        zk_double_barrier::NAMES,
-    ];
+    let others = [demo1::NAMES, demo2::NAMES, demo_layer::NAMES, zk_atomic::NAMES, zk_double_barrier::NAMES];
     let windows = FILES.iter().map(|lesson| lesson.names);
     windows.chain(others).flatten()
 }

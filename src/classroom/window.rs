@@ -115,27 +115,13 @@ impl Answer {
     }
 
     /// An answer of something that was taken, opened or closed; there is no fencing token.
-    fn with_details(
-        text: impl Into<String>,
-        remaining: Option<u64>,
-        lock: Option<LockState>,
-    ) -> Self {
+    fn with_details(text: impl Into<String>, remaining: Option<u64>, lock: Option<LockState>) -> Self {
         let fence = None;
-        Self::new(
-            text,
-            LessonDetails::Taken {
-                remaining,
-                fence,
-                lock,
-            },
-        )
+        Self::new(text, LessonDetails::Taken { remaining, fence, lock })
     }
 
     pub(super) fn new(text: impl Into<String>, facts: LessonDetails) -> Self {
-        Self {
-            text: text.into(),
-            facts,
-        }
+        Self { text: text.into(), facts }
     }
 }
 
@@ -172,19 +158,12 @@ pub enum VisitAction {
 impl LockVisit {
     /// A visitor with an owner of its own, who has taken no step yet.
     pub(super) fn with_new_owner(ctx: &Ctx) -> Self {
-        Self {
-            holder: ctx.redis.owner(),
-            steps: Vec::new(),
-        }
+        Self { holder: ctx.redis.owner(), steps: Vec::new() }
     }
 
     /// Records one more step and shows it on the console.
     pub(super) fn record_step(&mut self, job: &Job, action: VisitAction, lock: &str, order: u64) {
-        let step = VisitStep {
-            action,
-            lock: lock.to_owned(),
-            order,
-        };
+        let step = VisitStep { action, lock: lock.to_owned(), order };
         job.say(&step);
         self.steps.push(step);
     }
@@ -276,20 +255,13 @@ pub(super) async fn next_number(ctx: &Ctx, lock: &str, counted: &str) -> Result<
 pub(super) async fn renew_expiry(ctx: &Ctx, name: &str, beside: &str) -> Result<(), Error> {
     let name = ctx.redis_key(name);
     let mut keep = redis::pipe();
-    keep.expire(&name, TTL_SECONDS)
-        .expire(format!("{}:{beside}", names::in_braces(&name)), TTL_SECONDS);
+    keep.expire(&name, TTL_SECONDS).expire(format!("{}:{beside}", names::in_braces(&name)), TTL_SECONDS);
     Ok(keep.exec_async(&mut ctx.redis.connection()).await?)
 }
 
 /// Enters, and holds a lock beyond the answer, in a task: for `stay`, or until the instance closes; then releases it. If its
 /// lease ends at `end`, the visit counts as over then, however late the task runs.
-pub(super) fn hold_after_answer(
-    ctx: &Ctx,
-    job: &Job,
-    guard: Guard,
-    stay: Duration,
-    end: Option<SystemTime>,
-) {
+pub(super) fn hold_after_answer(ctx: &Ctx, job: &Job, guard: Guard, stay: Duration, end: Option<SystemTime>) {
     job.enter();
     // A task that stalled beyond the lease reports the present, not the past.
     let end = end.map(|end| end.max(SystemTime::now()));

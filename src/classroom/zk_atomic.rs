@@ -56,20 +56,10 @@ pub async fn change(ctx: &Ctx, job: &Job, change: Change) -> Result<Answer, Erro
         Change::ForceSet(value) => {
             let before = number.get().await?;
             let set = number.force_set(value).await;
-            set.map(|()| Outcome {
-                succeeded: true,
-                before,
-                after: value,
-                promoted: false,
-            })
+            set.map(|()| Outcome { succeeded: true, before, after: value, promoted: false })
         }
     })?;
-    let Outcome {
-        succeeded,
-        before,
-        after,
-        promoted,
-    } = outcome;
+    let Outcome { succeeded, before, after, promoted } = outcome;
     job.say(format_args!("{change:?}: {before} → {after}, {succeeded}"));
     Ok(answer(succeeded, before, after, promoted))
 }
@@ -78,22 +68,14 @@ pub async fn change(ctx: &Ctx, job: &Job, change: Change) -> Result<Answer, Erro
 fn answer(succeeded: bool, pre_value: i64, post_value: i64, promoted: bool) -> Answer {
     Answer::new(
         format!("{succeeded} {pre_value} -> {post_value}"),
-        LessonDetails::Changed {
-            succeeded,
-            pre_value,
-            post_value,
-            promoted,
-        },
+        LessonDetails::Changed { succeeded, pre_value, post_value, promoted },
     )
 }
 
 /// Makes [`Error::Unknown`] of [`LockError::Unavailable`], because a write without an answer may have been done.
 pub(super) fn classify_write<T>(result: Result<T, LockError>) -> Result<T, Error> {
     result.map_err(|error| match error {
-        LockError::Unavailable { server, reason } => Error::Unknown {
-            server,
-            reason: reason.to_string(),
-        },
+        LockError::Unavailable { server, reason } => Error::Unknown { server, reason: reason.to_string() },
         other => other.into(),
     })
 }

@@ -47,12 +47,7 @@ impl Members {
 
     /// The last member that came in at this path and has not left; `None` if this instance knows none.
     fn newest_member(&self, path: &str) -> Option<String> {
-        self.0
-            .lock()
-            .iter()
-            .rev()
-            .find(|(at, _)| at == path)
-            .map(|(_, member)| member.clone())
+        self.0.lock().iter().rev().find(|(at, _)| at == path).map(|(_, member)| member.clone())
     }
 
     fn remove(&self, member: &str) {
@@ -67,11 +62,7 @@ impl Members {
 pub async fn enter(ctx: &Ctx, job: &Job, members: NonZeroU32) -> Result<Answer, Error> {
     let path = job.zk_path(ROOM);
     job.say(format_args!("来了一位，等够 {members} 位"));
-    let member = ctx
-        .zk
-        .double_barrier(&path, members)
-        .enter(job.wait_left())
-        .await?;
+    let member = ctx.zk.double_barrier(&path, members).enter(job.wait_left()).await?;
     // A member that is shown as inside can leave, by its name.
     job.report_to_class(VisitEventKind::Member, &member);
     job.enter();
@@ -84,17 +75,9 @@ pub async fn enter(ctx: &Ctx, job: &Job, members: NonZeroU32) -> Result<Answer, 
 /// Errors: [`Error::BadInput`] if there is no such member, [`Error::Timeout`] if not all left within the job's wait (this
 /// one has), [`Error::Unavailable`] if ZooKeeper is down.
 /// Cancel safety: dropping it leaves all the same.
-pub async fn leave(
-    ctx: &Ctx,
-    job: &Job,
-    members: NonZeroU32,
-    member: Option<&str>,
-) -> Result<Answer, Error> {
+pub async fn leave(ctx: &Ctx, job: &Job, members: NonZeroU32, member: Option<&str>) -> Result<Answer, Error> {
     let path = job.zk_path(ROOM);
-    let none = |rule: &str| Error::BadInput {
-        field: "member".into(),
-        rule: rule.into(),
-    };
+    let none = |rule: &str| Error::BadInput { field: "member".into(), rule: rule.into() };
     let member = match member {
         Some(member) => member.to_owned(),
         None => ctx
@@ -132,15 +115,9 @@ mod tests {
             members.add(ROOM, &n.to_string());
         }
         assert_eq!(members.0.lock().len(), MAX_KNOWN_MEMBERS);
-        assert_eq!(
-            members.newest_member(ROOM),
-            Some(MAX_KNOWN_MEMBERS.to_string())
-        );
+        assert_eq!(members.newest_member(ROOM), Some(MAX_KNOWN_MEMBERS.to_string()));
         members.remove(&MAX_KNOWN_MEMBERS.to_string());
-        assert_eq!(
-            members.newest_member(ROOM),
-            Some((MAX_KNOWN_MEMBERS - 1).to_string())
-        );
+        assert_eq!(members.newest_member(ROOM), Some((MAX_KNOWN_MEMBERS - 1).to_string()));
         assert_eq!(members.newest_member("/another"), None);
     }
 }

@@ -89,19 +89,11 @@ pub async fn compare(ctx: &Ctx, waiters: u16, wait: Duration) -> Result<Herd, Er
     let sessions = open_sessions(ctx, waiters).await?;
     let parent = drain(ctx, &sessions, Watch::Parent).await?;
     let predecessor = drain(ctx, &sessions, Watch::Predecessor).await?;
-    Ok(Herd {
-        watch_parent: parent,
-        watch_predecessor: predecessor,
-    })
+    Ok(Herd { watch_parent: parent, watch_predecessor: predecessor })
 }
 
 /// Drains a queue of `waiters` once, each with this watch; otherwise as [`compare`].
-pub async fn drain_once(
-    ctx: &Ctx,
-    waiters: u16,
-    wait: Duration,
-    watch: Watch,
-) -> Result<Drain, Error> {
+pub async fn drain_once(ctx: &Ctx, waiters: u16, wait: Duration, watch: Watch) -> Result<Drain, Error> {
     let _turn = wait_for_turn(wait).await?;
     let sessions = open_sessions(ctx, waiters).await?;
     drain(ctx, &sessions, watch).await
@@ -110,33 +102,23 @@ pub async fn drain_once(
 /// Waits for the turn of this process's herds; [`Error::Timeout`] if another takes longer than `wait`.
 async fn wait_for_turn(wait: Duration) -> Result<MutexGuard, Error> {
     let turn = HERD_TURN.lock(&(), wait).await;
-    turn.ok_or_else(|| Error::Timeout {
-        what: "turn (one herd at a time)".into(),
-        waited: wait,
-    })
+    turn.ok_or_else(|| Error::Timeout { what: "turn (one herd at a time)".into(), waited: wait })
 }
 
 /// Opens a session for each waiter, and one for the holder.
 async fn open_sessions(ctx: &Ctx, waiters: u16) -> Result<Vec<Client>, Error> {
-    try_join_all((0..=waiters).map(|_| open_session(ctx)))
-        .await
-        .map_err(unavailable)
+    try_join_all((0..=waiters).map(|_| open_session(ctx))).await.map_err(unavailable)
 }
 
 /// Opens one session, or fails at once. Its paths are below the configured chroot.
 async fn open_session(ctx: &Ctx) -> Result<Client, Zk> {
     let config = &ctx.config.zookeeper;
-    let client = Client::connector()
-        .with_session_timeout(SESSION_TIMEOUT)
-        .with_fail_eagerly()
-        .connect(&config.connect)
-        .await?;
+    let client =
+        Client::connector().with_session_timeout(SESSION_TIMEOUT).with_fail_eagerly().connect(&config.connect).await?;
     if config.chroot.is_empty() {
         return Ok(client);
     }
-    client
-        .chroot(config.chroot.clone())
-        .map_err(|_| Zk::BadArguments(&"chroot is not an absolute path"))
+    client.chroot(config.chroot.clone()).map_err(|_| Zk::BadArguments(&"chroot is not an absolute path"))
 }
 
 /// Makes a directory, drains a queue in it, and removes it.
@@ -149,12 +131,7 @@ async fn drain(ctx: &Ctx, sessions: &[Client], watch: Watch) -> Result<Drain, Er
 
 /// Enqueues one contender per session, then lets them leave one by one. Returns the notifications of each release.
 async fn drain_in(directory: &str, sessions: &[Client], watch: Watch) -> Result<Vec<u64>, Zk> {
-    let mut queue = try_join_all(
-        sessions
-            .iter()
-            .map(|client| Contender::enqueue(client, directory, watch)),
-    )
-    .await?;
+    let mut queue = try_join_all(sessions.iter().map(|client| Contender::enqueue(client, directory, watch))).await?;
     queue.sort_by(|a, b| b.name.cmp(&a.name));
     try_join_all(queue.iter_mut().map(Contender::set_watch)).await?;
     let mut notified = Vec::with_capacity(queue.len());
@@ -181,24 +158,15 @@ impl<'a> Contender<'a> {
     /// Creates the node of this contender.
     async fn enqueue(client: &'a Client, directory: &'a str, watch: Watch) -> Result<Self, Zk> {
         let options = CreateMode::EphemeralSequential.with_acls(Acls::anyone_all());
-        let (_, number) = client
-            .create(&format!("{directory}/lock-"), &[], &options)
-            .await?;
-        Ok(Self {
-            client,
-            directory,
-            name: format!("lock-{number}"),
-            watch,
-            watched: None,
-        })
+        let (_, number) = client.create(&format!("{directory}/lock-"), &[], &options).await?;
+        Ok(Self { client, directory, name: format!("lock-{number}"), watch, watched: None })
     }
 
     /// Looks for a predecessor. If there is one, watches it or the directory; else nothing.
     async fn set_watch(&mut self) -> Result<(), Zk> {
         self.watched = match self.watch {
             Watch::Parent => {
-                let (children, watcher) =
-                    self.client.list_and_watch_children(self.directory).await?;
+                let (children, watcher) = self.client.list_and_watch_children(self.directory).await?;
                 let waits = self.predecessor(&children).is_some();
                 waits.then(|| watcher.changed().map(|event| event.event_type).boxed())
             }
@@ -228,11 +196,7 @@ impl<'a> Contender<'a> {
         self.client.sync(self.directory).await?;
         self.client.check_stat(self.directory).await?;
         // Unconstrained: a task that has done much would otherwise be told that nothing has come.
-        match self
-            .watched
-            .as_mut()
-            .and_then(|watched| unconstrained(watched).now_or_never())
-        {
+        match self.watched.as_mut().and_then(|watched| unconstrained(watched).now_or_never()) {
             None => Ok(false),
             Some(EventType::Session) => Err(Zk::SessionExpired),
             Some(_) => self.set_watch().await.map(|()| true),
@@ -240,9 +204,7 @@ impl<'a> Contender<'a> {
     }
 
     async fn leave(self) -> Result<(), Zk> {
-        self.client
-            .delete(&format!("{}/{}", self.directory, self.name), None)
-            .await
+        self.client.delete(&format!("{}/{}", self.directory, self.name), None).await
     }
 }
 
@@ -253,23 +215,16 @@ async fn make_directory(ctx: &Ctx) -> Result<(String, Backstop<()>), Error> {
     let removal = Backstop::new(ctx, remove(client.clone(), path.clone()));
     // Not a container: the server may delete one between the two queues.
     let options = CreateMode::Persistent.with_acls(Acls::anyone_all());
-    repeat_until_answered(|| client.mkdir(&path, &options))
-        .await
-        .map_err(unavailable)?;
+    repeat_until_answered(|| client.mkdir(&path, &options)).await.map_err(unavailable)?;
     Ok((path, removal))
 }
 
 /// Deletes the directory with its children, those of cancelled callers included. A failure is logged.
 async fn remove(client: Client, path: String) {
     loop {
-        for child in repeat_until_answered(|| client.list_children(&path))
-            .await
-            .unwrap_or_default()
-        {
+        for child in repeat_until_answered(|| client.list_children(&path)).await.unwrap_or_default() {
             // Gone already with its session.
-            repeat_until_answered(|| client.delete(&format!("{path}/{child}"), None))
-                .await
-                .ok();
+            repeat_until_answered(|| client.delete(&format!("{path}/{child}"), None)).await.ok();
         }
         match repeat_until_answered(|| client.delete(&path, None)).await {
             Err(Zk::NotEmpty) => {}

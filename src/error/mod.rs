@@ -48,9 +48,7 @@ pub enum Error {
     #[error("lock {0} was lost before the write")]
     Lost(String),
     /// A newer holder has written since: the row refused our older fencing token. Nothing was changed.
-    #[error(
-        "token {fence} of lock {name} is refused: the row has seen token {seen} of a newer holder"
-    )]
+    #[error("token {fence} of lock {name} is refused: the row has seen token {seen} of a newer holder")]
     Fenced {
         name: String,
         fence: u64,
@@ -124,31 +122,17 @@ impl Error {
 
     /// The error of a server that is down; nothing was changed.
     pub(crate) fn unavailable(server: Server, why: impl std::fmt::Display) -> Self {
-        Self::Unavailable {
-            server: server.name(),
-            reason: why.to_string(),
-        }
+        Self::Unavailable { server: server.name(), reason: why.to_string() }
     }
 
     /// The error of a server that refuses until an operator fixes it: `why` in our words, `reason` in the server's.
-    pub(crate) fn refused(
-        server: Server,
-        why: impl Into<Cow<'static, str>>,
-        reason: impl std::fmt::Display,
-    ) -> Self {
-        Self::Refuses {
-            server: server.name(),
-            why: why.into(),
-            reason: reason.to_string(),
-        }
+    pub(crate) fn refused(server: Server, why: impl Into<Cow<'static, str>>, reason: impl std::fmt::Display) -> Self {
+        Self::Refuses { server: server.name(), why: why.into(), reason: reason.to_string() }
     }
 
     /// The error of a write without an answer.
     pub(crate) fn unknown_outcome(server: Server, why: impl std::fmt::Display) -> Self {
-        Self::Unknown {
-            server: server.name(),
-            reason: why.to_string(),
-        }
+        Self::Unknown { server: server.name(), reason: why.to_string() }
     }
 
     /// Turns an error that came after a statement had taken a piece into `PieceGone`; an unknown outcome stays unknown.
@@ -162,9 +146,9 @@ impl Error {
     /// The server that is down, refuses or did not answer, by name; `None` for errors that are no server's.
     pub fn server(&self) -> Option<&'static str> {
         match self {
-            Self::Unavailable { server, .. }
-            | Self::Refuses { server, .. }
-            | Self::Unknown { server, .. } => Some(server),
+            Self::Unavailable { server, .. } | Self::Refuses { server, .. } | Self::Unknown { server, .. } => {
+                Some(server)
+            }
             Self::PieceGone(error) => error.server(),
             _ => None,
         }
@@ -182,21 +166,14 @@ impl From<LockError> for Error {
             LockError::Refused { reason, .. } if redis::is_wrong_type(&reason) => Self::WrongType,
             LockError::Unavailable { server, reason } | LockError::Refused { server, reason } => {
                 if let Some(PoolExhausted { waited }) = reason.downcast_ref() {
-                    return Self::Timeout {
-                        what: "mysql connection pool".into(),
-                        waited: *waited,
-                    };
+                    return Self::Timeout { what: "mysql connection pool".into(), waited: *waited };
                 }
                 let mysql = reason.downcast_ref().and_then(mysql::why_refused);
                 let mysql = mysql.map(Cow::Borrowed);
                 let why = mysql.or_else(|| reason.downcast_ref().and_then(redis::why_refused));
                 let reason = reason.to_string();
                 match why {
-                    Some(why) => Self::Refuses {
-                        server,
-                        why,
-                        reason,
-                    },
+                    Some(why) => Self::Refuses { server, why, reason },
                     None => Self::Unavailable { server, reason },
                 }
             }
@@ -240,10 +217,7 @@ mod tests {
     #[test]
     fn what_a_cluster_refuses_names_the_setting_that_cures_it() {
         for (line, words) in [
-            (
-                "CROSSSLOT Keys in request don't hash to the same slot",
-                "redis.prefix",
-            ),
+            ("CROSSSLOT Keys in request don't hash to the same slot", "redis.prefix"),
             ("MOVED 3999 127.0.0.1:6381", "redis.url"),
             ("ASK 3999 127.0.0.1:6381", "redis.url"),
         ] {

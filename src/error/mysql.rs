@@ -10,17 +10,13 @@ pub(crate) const RECORD_CHANGED: u16 = 1020;
 /// The number of an error that the server answered; `None` for all others, as a lost connection.
 pub(crate) fn error_number(error: &sqlx::Error) -> Option<u16> {
     let error = error.as_database_error()?;
-    error
-        .try_downcast_ref()
-        .map(sqlx::mysql::MySqlDatabaseError::number)
+    error.try_downcast_ref().map(sqlx::mysql::MySqlDatabaseError::number)
 }
 
 /// What an error means that is no fault of the statement, by its number; `None` for all others.
 pub(super) fn why_refused(error: &sqlx::Error) -> Option<&'static str> {
     Some(match error_number(error)? {
-        1020 | 1180 | 1205 | 1213 | 3101 => {
-            "another transaction is in the way (row lock, or the vote of a cluster)"
-        }
+        1020 | 1180 | 1205 | 1213 | 3101 => "another transaction is in the way (row lock, or the vote of a cluster)",
         1021 | 1030 | 1114 => "its table or its disk is full",
         1040 | 1203 | 1226 => "it has as many connections as it allows",
         1044 | 1142 | 1143 | 1227 | 1370 => "the user of mysql.url may not do this",

@@ -8,9 +8,7 @@ pub enum SeckillError {
     #[error("there is no voucher {0}; add one with POST /voucher")]
     NoVoucher(i64),
     /// The voucher exists, but its stock is not in Redis.
-    #[error(
-        "redis has lost the stock of voucher {0}; sell another voucher: add it with POST /voucher"
-    )]
+    #[error("redis has lost the stock of voucher {0}; sell another voucher: add it with POST /voucher")]
     NoVoucherStock(i64),
     /// The voucher is not on sale yet.
     #[error("the seckill has not begun yet")]

@@ -42,9 +42,8 @@ impl AppState {
             let all: Vec<_> = stock::ALL.iter().map(|s| s.slug).collect();
             ConfigError::new(format!("stock.strategy must be one of {}", all.join(", ")))
         })?;
-        let name = HeaderValue::from_str(&ctx.instance).map_err(|_| {
-            ConfigError::new("server.name must be a text that fits a header".into())
-        })?;
+        let name = HeaderValue::from_str(&ctx.instance)
+            .map_err(|_| ConfigError::new("server.name must be a text that fits a header".into()))?;
         Ok(Self(Arc::new(AppResources {
             metrics: Metrics::new(),
             server_watch: Arc::new(ServerWatch::new(ctx.clone())),

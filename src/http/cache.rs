@@ -33,12 +33,7 @@ impl File {
             true => ("max-age=31536000, immutable", None),
             false => ("no-cache", Some(etag_of(format!("{:x}", hash(content))))),
         };
-        Self {
-            content: content.into(),
-            control,
-            etag,
-            modified: None,
-        }
+        Self { content: content.into(), control, etag, modified: None }
     }
 
     /// A file of `static/`: reused only if it is unchanged, except for those in `cache/` that show something else.
@@ -54,12 +49,7 @@ impl File {
         // As nginx makes it: time and size, in hexadecimal digits.
         let etag = has_etag.then(|| etag_of(format!("{seconds:x}-{:x}", file.data.len())));
         let modified = has_time.then(|| UNIX_EPOCH + Duration::from_secs(seconds));
-        Self {
-            content: file.data.into_owned(),
-            control,
-            etag,
-            modified,
-        }
+        Self { content: file.data.into_owned(), control, etag, modified }
     }
 }
 
@@ -70,11 +60,7 @@ fn etag_of(digits: String) -> ETag {
 }
 
 /// Whether the browser has this version, by the headers that it sent. RFC 9110: the time counts only if it sent no ETag.
-pub(super) fn is_unchanged(
-    asked: &HeaderMap,
-    etag: Option<&ETag>,
-    modified: Option<SystemTime>,
-) -> bool {
+pub(super) fn is_unchanged(asked: &HeaderMap, etag: Option<&ETag>, modified: Option<SystemTime>) -> bool {
     if let Some(known) = asked.typed_get::<IfNoneMatch>() {
         return etag.is_some_and(|etag| !known.precondition_passes(etag));
     }

@@ -52,9 +52,7 @@ pub(super) enum Error {
     #[error("there is no lesson {0}; GET /course lists all, GET /test/deadlock those on deadlocks")]
     NoLesson(String),
     /// As many visits as may be are under way. Nothing was changed.
-    #[error(
-        "{under_way} visits are in progress, and at most {most} are allowed: wait until some have ended"
-    )]
+    #[error("{under_way} visits are in progress, and at most {most} are allowed: wait until some have ended")]
     ClassFull {
         /// How many were sent and are not over.
         under_way: usize,
@@ -65,9 +63,7 @@ pub(super) enum Error {
     NoRun(String),
     #[error("there is no replay of lesson {0}; GET /replays lists those that there are")]
     NoReplay(String),
-    #[error(
-        "replays are not enabled here (setting replays.enabled): a lab and the compose file enable them"
-    )]
+    #[error("replays are not enabled here (setting replays.enabled): a lab and the compose file enable them")]
     NoReplays,
     /// A bound on what visitors may have at once.
     #[error("there are at most {most} {what} at once: one of them must end first")]
@@ -84,9 +80,7 @@ pub(super) enum Error {
     )]
     OwnLab(String),
     /// No lab has started this instance.
-    #[error(
-        "no lab has started the servers here, so nothing can break them: start them with `oversell lab`"
-    )]
+    #[error("no lab has started the servers here, so nothing can break them: start them with `oversell lab`")]
     NoLab,
     /// The lab does not inject a fault: there is no such member, or it is not in a state for this. Nothing was changed.
     #[error("{0}")]
@@ -100,9 +94,7 @@ pub(super) struct HandlerError(pub(super) Arc<Error>);
 impl IntoResponse for Error {
     fn into_response(self) -> Response {
         let mut response = Response::new(Body::empty());
-        response
-            .extensions_mut()
-            .insert(HandlerError(Arc::new(self)));
+        response.extensions_mut().insert(HandlerError(Arc::new(self)));
         response
     }
 }
@@ -110,10 +102,7 @@ impl IntoResponse for Error {
 impl Error {
     /// The error of a field of the request that breaks this rule.
     pub(super) fn bad_input(field: &str, rule: impl Into<String>) -> Self {
-        Self::Domain(Domain::BadInput {
-            field: field.to_owned(),
-            rule: rule.into(),
-        })
+        Self::Domain(Domain::BadInput { field: field.to_owned(), rule: rule.into() })
     }
 
     /// The error of a strategy of the stock that does not exist.
@@ -141,43 +130,26 @@ impl From<&Error> for Problem {
             Error::NoMethod => P::refused(S::METHOD_NOT_ALLOWED, "no-method", "不支持这个方法"),
             Error::OnlyAtNginx(_) => P::missing("only-at-nginx", "这个限流只在 nginx 那里"),
             Error::Unauthorized => P::refused(S::UNAUTHORIZED, "unauthorized", "需要管理口令"),
-            Error::Forbidden { .. } => {
-                P::refused(S::FORBIDDEN, "forbidden", "不允许来自别的网站的请求")
-            }
-            Error::NotJson => {
-                P::refused(S::UNSUPPORTED_MEDIA_TYPE, "not-json", "请求体必须是 JSON")
-            }
+            Error::Forbidden { .. } => P::refused(S::FORBIDDEN, "forbidden", "不允许来自别的网站的请求"),
+            Error::NotJson => P::refused(S::UNSUPPORTED_MEDIA_TYPE, "not-json", "请求体必须是 JSON"),
             Error::TooLarge(_) => P::refused(S::PAYLOAD_TOO_LARGE, "too-large", "请求体太大"),
             Error::Overloaded(_) => P::unavailable("overloaded", "太忙了，请稍后再试"),
-            Error::NoOrderStrategy(slug) => {
-                P::missing("no-order-strategy", format!("没有这个下单策略：{slug}"))
-                    .with_known_strategies(seckill::ALL.iter().map(|step| step.slug))
-            }
+            Error::NoOrderStrategy(slug) => P::missing("no-order-strategy", format!("没有这个下单策略：{slug}"))
+                .with_known_strategies(seckill::ALL.iter().map(|step| step.slug)),
             Error::NoLesson(slug) => P::missing("no-lesson", format!("没有这一课：{slug}")),
             Error::ClassFull { .. } => P::unavailable("class-full", "教室满了，请等一些人走了再来"),
             Error::NoRun(_) => P::missing("no-run", "没有这次压测"),
             Error::NoReplay(id) => P::missing("no-replay", format!("没有这一课的重演：{id}")),
             Error::NoReplays => P::refused(S::FORBIDDEN, "no-replays", "这里没有开启重演"),
-            Error::ReplayInProgress(lesson) => P::conflict(
-                "replay-in-progress",
-                format!("第 {lesson} 课正在重演：等它演完，或先取消"),
-            ),
-            Error::TooMany { most, .. } => P::refused(
-                S::TOO_MANY_REQUESTS,
-                "too-many",
-                format!("同时最多 {most} 个：等一个结束了再来"),
-            ),
+            Error::ReplayInProgress(lesson) => {
+                P::conflict("replay-in-progress", format!("第 {lesson} 课正在重演：等它演完，或先取消"))
+            }
+            Error::TooMany { most, .. } => {
+                P::refused(S::TOO_MANY_REQUESTS, "too-many", format!("同时最多 {most} 个：等一个结束了再来"))
+            }
             Error::NoActor(id) => P::missing("no-actor", format!("没有这个角色：{id}")),
-            Error::OwnLab(_) => P::refused(
-                S::CONFLICT,
-                "own-lab",
-                "这一课要自己启动一个实验环境，请在终端里输入",
-            ),
-            Error::NoLab => P::refused(
-                S::FORBIDDEN,
-                "no-lab",
-                "这里的服务器不是 oversell lab 启动的",
-            ),
+            Error::OwnLab(_) => P::refused(S::CONFLICT, "own-lab", "这一课要自己启动一个实验环境，请在终端里输入"),
+            Error::NoLab => P::refused(S::FORBIDDEN, "no-lab", "这里的服务器不是 oversell lab 启动的"),
             Error::LabRefuses(_) => P::conflict("lab-refuses", "lab 没有照做"),
         };
         detailed(problem, error)
@@ -189,21 +161,17 @@ impl From<&Domain> for Problem {
     fn from(error: &Domain) -> Self {
         use Problem as P;
         let problem = match error {
-            Domain::SoldOut => P {
-                outcome: AnswerOutcome::SoldOut,
-                ..P::in_course_words("sold-out", "库存不足！")
-            },
+            Domain::SoldOut => {
+                P { outcome: AnswerOutcome::SoldOut, ..P::in_course_words("sold-out", "库存不足！") }
+            }
             Domain::Taken(_) => P::in_course_words("lock-taken", "获取锁失败，有并发"),
             Domain::Lost(_) => P::in_course_words("lock-lost", "锁已失效"),
-            Domain::Limited => P {
-                status: S::TOO_MANY_REQUESTS,
-                ..P::in_course_words("limited", "很遗憾，没抢到")
-            },
-            Domain::Fenced { fence, seen, .. } => P {
-                fence: Some(*fence),
-                seen: Some(*seen),
-                ..P::conflict("fenced", "锁已失效")
-            },
+            Domain::Limited => {
+                P { status: S::TOO_MANY_REQUESTS, ..P::in_course_words("limited", "很遗憾，没抢到") }
+            }
+            Domain::Fenced { fence, seen, .. } => {
+                P { fence: Some(*fence), seen: Some(*seen), ..P::conflict("fenced", "锁已失效") }
+            }
             Domain::BadInput { field, .. } => P {
                 field: Some(field.clone()),
                 ..P::refused(S::BAD_REQUEST, "bad-input", format!("参数不对：{field}"))
@@ -211,19 +179,11 @@ impl From<&Domain> for Problem {
             Domain::NoStrategy(slug) => P::missing("no-strategy", format!("没有这个策略：{slug}"))
                 .with_known_strategies(stock::ALL.iter().map(|strategy| strategy.slug)),
             Domain::NoProduct(id) => P::missing("no-product", format!("没有这个商品：{id}")),
-            Domain::NoStock(id) => P::unavailable(
-                "no-stock",
-                format!("redis 里没有商品 {id} 的库存，请重置库存"),
-            ),
-            Domain::WrongType => {
-                P::unavailable("wrong-type", "redis 里锁的键是别的类型，不是这种锁写的")
-            }
+            Domain::NoStock(id) => P::unavailable("no-stock", format!("redis 里没有商品 {id} 的库存，请重置库存")),
+            Domain::WrongType => P::unavailable("wrong-type", "redis 里锁的键是别的类型，不是这种锁写的"),
             Domain::NoId(_) => P::unavailable("no-id", "发不出全局 id"),
             Domain::Timeout { what, .. } => P::unavailable("not-had", format!("没有等到：{what}")),
-            Domain::RowChanged => P::unavailable(
-                "row-changed",
-                "读过的行被别的事务改了，MariaDB 回滚了这个事务",
-            ),
+            Domain::RowChanged => P::unavailable("row-changed", "读过的行被别的事务改了，MariaDB 回滚了这个事务"),
             Domain::Unavailable { server, .. } => P {
                 detail: format!("{server} is not available"),
                 ..P::unavailable("unavailable", format!("{server} 不可用"))
@@ -234,20 +194,16 @@ impl From<&Domain> for Problem {
             },
             // Not "failed": that says that nothing was changed.
             Domain::PieceGone(_) => P {
-                detail: "a piece was taken, and its order was not written: nobody has it"
-                    .to_owned(),
+                detail: "a piece was taken, and its order was not written: nobody has it".to_owned(),
                 ..P::unavailable("piece-gone", "扣了库存，没写成订单").with_unknown_outcome()
             },
             Domain::NoActor { .. } => P::unavailable("no-actor-there", "另一个实例没有应答"),
             Domain::Replay(_) => P::unavailable("replay", "重演没有按剧本走"),
             Domain::Unknown { server, .. } => P {
                 detail: format!("{server} did not answer a write; its outcome is unknown"),
-                ..P::unavailable("unknown", format!("结果未知：{server} 没有应答"))
-                    .with_unknown_outcome()
+                ..P::unavailable("unknown", format!("结果未知：{server} 没有应答")).with_unknown_outcome()
             },
-            Domain::RequestTimeout(_) => {
-                P::unavailable("timed-out", "超时，结果未知").with_unknown_outcome()
-            }
+            Domain::RequestTimeout(_) => P::unavailable("timed-out", "超时，结果未知").with_unknown_outcome(),
             Domain::Seckill(error) => Self::from(error),
             Domain::Panicked(_) => P::internal("内部错误，结果未知").with_unknown_outcome(),
             Domain::Internal(_) => P::internal("内部错误"),

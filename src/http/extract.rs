@@ -3,9 +3,7 @@
 
 use super::app::AppState;
 use crate::http::error::Error;
-use axum::extract::{
-    FromRequest, FromRequestParts, Request, path::ErrorKind as PathError, rejection::PathRejection,
-};
+use axum::extract::{FromRequest, FromRequestParts, Request, path::ErrorKind as PathError, rejection::PathRejection};
 use garde::Validate;
 use headers::{Authorization, HeaderMapExt, authorization::Bearer};
 use http::{StatusCode, request::Parts};
@@ -69,10 +67,7 @@ impl<T: DeserializeOwned + Validate<Context = ()>> FromRequest<AppState> for Jso
         let axum::Json(fields) = fields.map_err(|rejection| match rejection.status() {
             StatusCode::PAYLOAD_TOO_LARGE => Error::TooLarge(app.ctx.config.server.body_limit),
             StatusCode::UNSUPPORTED_MEDIA_TYPE => Error::NotJson,
-            _ => Error::bad_input(
-                "body",
-                format!("must be a JSON object: {}", rejection.body_text()),
-            ),
+            _ => Error::bad_input("body", format!("must be a JSON object: {}", rejection.body_text())),
         })?;
         let mut body = Value::Object(fields);
         drop_zero_fraction(&mut body);
@@ -107,18 +102,10 @@ impl<S: Sync> FromRequestParts<S> for User {
     type Rejection = Error;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Error> {
-        let given = parts
-            .headers
-            .get(USER_HEADER)
-            .and_then(|value| value.to_str().ok())
-            .and_then(|text| text.parse().ok());
+        let given =
+            parts.headers.get(USER_HEADER).and_then(|value| value.to_str().ok()).and_then(|text| text.parse().ok());
         let user = given.filter(|user| *user >= 1).map(Self);
-        user.ok_or_else(|| {
-            Error::bad_input(
-                USER_HEADER,
-                format!("must be a whole number from 1 to {}", i64::MAX),
-            )
-        })
+        user.ok_or_else(|| Error::bad_input(USER_HEADER, format!("must be a whole number from 1 to {}", i64::MAX)))
     }
 }
 
@@ -130,10 +117,9 @@ impl From<PathRejection> for Error {
         match error.into_kind() {
             PathError::ParseErrorAtKey { value, .. }
             | PathError::ParseErrorAtIndex { value, .. }
-            | PathError::ParseError { value, .. } => Self::bad_input(
-                "path",
-                format!("{value:?} stands where a whole number must be"),
-            ),
+            | PathError::ParseError { value, .. } => {
+                Self::bad_input("path", format!("{value:?} stands where a whole number must be"))
+            }
             other => Self::bad_input("path", other.to_string()),
         }
     }
@@ -143,9 +129,7 @@ impl From<PathRejection> for Error {
 #[derive(Debug, Clone, Copy, Serialize, Validate)]
 #[serde(transparent)]
 #[garde(transparent)]
-pub(super) struct BoundedInteger<const MIN: i64, const MAX: i64>(
-    #[garde(custom(Self::check_range))] i64,
-);
+pub(super) struct BoundedInteger<const MIN: i64, const MAX: i64>(#[garde(custom(Self::check_range))] i64);
 
 impl<const MIN: i64, const MAX: i64> BoundedInteger<MIN, MAX> {
     pub(super) fn get(self) -> i64 {
@@ -162,22 +146,16 @@ impl<const MIN: i64, const MAX: i64> BoundedInteger<MIN, MAX> {
     }
 
     fn check_range(number: &i64, (): &()) -> garde::Result {
-        if (MIN..=MAX).contains(number) {
-            Ok(())
-        } else {
-            Err(garde::Error::new(Self::range_rule()))
-        }
+        if (MIN..=MAX).contains(number) { Ok(()) } else { Err(garde::Error::new(Self::range_rule())) }
     }
 }
 
 impl<'de, const MIN: i64, const MAX: i64> Deserialize<'de> for BoundedInteger<MIN, MAX> {
     /// Reads any whole number: [`validate`] checks the range.
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        i64::deserialize(deserializer).map(Self).map_err(|error| {
-            match error.to_string().starts_with("missing field") {
-                true => error,
-                false => D::Error::custom(Self::range_rule()),
-            }
+        i64::deserialize(deserializer).map(Self).map_err(|error| match error.to_string().starts_with("missing field") {
+            true => error,
+            false => D::Error::custom(Self::range_rule()),
         })
     }
 }
@@ -204,9 +182,7 @@ fn drop_zero_fraction(value: &mut Value) {
 impl<const MIN: i64, const MAX: i64> PartialSchema for BoundedInteger<MIN, MAX> {
     fn schema() -> RefOr<Schema> {
         let format = SchemaFormat::KnownFormat(KnownFormat::Int64);
-        let number = ObjectBuilder::new()
-            .schema_type(Type::Integer)
-            .format(Some(format));
+        let number = ObjectBuilder::new().schema_type(Type::Integer).format(Some(format));
         number.minimum(Some(MIN)).maximum(Some(MAX)).into()
     }
 }
@@ -221,11 +197,7 @@ fn validate<T: Validate<Context = ()>, E: Display>(
 ) -> Result<T, Error> {
     let value = read.map_err(|error| {
         let (path, rule) = (error.path().to_string(), error.inner().to_string());
-        let field = if path == "." {
-            field_named_in(&rule).unwrap_or(whole).to_owned()
-        } else {
-            path
-        };
+        let field = if path == "." { field_named_in(&rule).unwrap_or(whole).to_owned() } else { path };
         Error::bad_input(&field, rule)
     })?;
     match value.validate() {

@@ -21,29 +21,18 @@ impl Format {
 
     /// Text, unless `Accept` names JSON with a weight that no text type exceeds; `*/*` names neither.
     pub(super) fn from_headers(headers: &HeaderMap) -> Self {
-        let accepted = headers
-            .get_all(header::ACCEPT)
-            .iter()
-            .filter_map(|value| value.to_str().ok());
+        let accepted = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
         let (mut json, mut text) = (0.0_f32, 0.0_f32);
         for range in accepted.flat_map(|value| value.split(',')) {
             let (kind, weight) = split_weight(range);
             let is = |names: [&str; 3]| names.iter().any(|name| kind.eq_ignore_ascii_case(name));
-            if is([
-                "application/json",
-                "application/problem+json",
-                "application/*",
-            ]) {
+            if is(["application/json", "application/problem+json", "application/*"]) {
                 json = weight.max(json);
             } else if is(["text/plain", "text/html", "text/*"]) {
                 text = weight.max(text);
             }
         }
-        if json > 0.0 && json >= text {
-            Self::Json
-        } else {
-            Self::Text
-        }
+        if json > 0.0 && json >= text { Self::Json } else { Self::Text }
     }
 
     pub(super) fn answer(self, text: impl Into<String>, json: impl Serialize) -> Response {
@@ -63,9 +52,7 @@ pub(super) fn text_answer(text: impl IntoResponse) -> Response {
 fn split_weight(range: &str) -> (&str, f32) {
     let mut parts = range.split(';').map(str::trim);
     let kind = parts.next().unwrap_or_default();
-    let weight = parts
-        .find_map(|part| part.strip_prefix("q="))
-        .map_or(Some(1.0), |q| q.parse().ok());
+    let weight = parts.find_map(|part| part.strip_prefix("q=")).map_or(Some(1.0), |q| q.parse().ok());
     (kind, weight.unwrap_or(0.0))
 }
 
@@ -92,10 +79,7 @@ mod tests {
             ("application/json, text/plain, */*", Format::Json),
             ("text/plain, application/json;q=0.5", Format::Text),
             ("application/json;q=0", Format::Text),
-            (
-                "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8",
-                Format::Text,
-            ),
+            ("text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8", Format::Text),
         ] {
             let mut headers = HeaderMap::new();
             headers.insert(header::ACCEPT, accept.parse().expect("a header"));

@@ -40,53 +40,29 @@ pub(super) struct Hosts(HashSet<String>);
 impl Hosts {
     /// The names in `server.hosts`, `server.host` and the cluster's addresses, and those of this machine.
     pub(super) fn from_config(config: &Config) -> Self {
-        let cluster = config
-            .cluster
-            .instances
-            .iter()
-            .chain([&config.cluster.http]);
+        let cluster = config.cluster.instances.iter().chain([&config.cluster.http]);
         let cluster = cluster.filter_map(|url| Some(url.parse::<Uri>().ok()?.host()?.to_owned()));
-        let machine = std::fs::read_to_string(HOSTNAME_FILE)
-            .map(|name| name.trim().to_owned())
-            .unwrap_or_default();
+        let machine = std::fs::read_to_string(HOSTNAME_FILE).map(|name| name.trim().to_owned()).unwrap_or_default();
         let local = format!("{machine}.local");
-        let names = config.server.hosts.iter().cloned().chain(cluster).chain([
-            config.server.host.clone(),
-            machine,
-            local,
-        ]);
-        Self(
-            names
-                .map(|name| name.to_ascii_lowercase())
-                .filter(|name| !name.is_empty())
-                .collect(),
-        )
+        let names =
+            config.server.hosts.iter().cloned().chain(cluster).chain([config.server.host.clone(), machine, local]);
+        Self(names.map(|name| name.to_ascii_lowercase()).filter(|name| !name.is_empty()).collect())
     }
 
     /// Whether a browser that calls this host means this instance.
     fn contains(&self, host: &str) -> bool {
-        let host = host
-            .trim_start_matches('[')
-            .trim_end_matches(']')
-            .to_ascii_lowercase();
-        host.parse::<IpAddr>().is_ok()
-            || host == "localhost"
-            || host.ends_with(".localhost")
-            || self.0.contains(&host)
+        let host = host.trim_start_matches('[').trim_end_matches(']').to_ascii_lowercase();
+        host.parse::<IpAddr>().is_ok() || host == "localhost" || host.ends_with(".localhost") || self.0.contains(&host)
     }
 }
 
 /// A layer that refuses requests that change something and come from a page of another origin (403).
 pub(super) fn refuse_other_origins() -> CsrfLayer<impl FnMut(ProtectionError) -> Response + Clone> {
-    CsrfLayer::new()
-        .with_rejection_response(|_| Error::Forbidden { header: "Origin" }.into_response())
+    CsrfLayer::new().with_rejection_response(|_| Error::Forbidden { header: "Origin" }.into_response())
 }
 
 /// A layer that refuses requests that name a host that is none of ours (403). A request that names no host passes.
-#[expect(
-    clippy::result_large_err,
-    reason = "the refusal is an answer, as tower-http has it"
-)]
+#[expect(clippy::result_large_err, reason = "the refusal is an answer, as tower-http has it")]
 pub(super) fn refuse_unknown_host<B>(
     hosts: Hosts,
 ) -> ValidateRequestHeaderLayer<impl ValidateRequest<B, ResponseBody = Body> + Clone> {
@@ -100,17 +76,12 @@ pub(super) fn refuse_unknown_host<B>(
 }
 
 /// A layer that refuses what a page of another host embeds or fetches (403).
-#[expect(
-    clippy::result_large_err,
-    reason = "the refusal is an answer, as tower-http has it"
-)]
-pub(super) fn refuse_embedding<B>()
--> ValidateRequestHeaderLayer<impl ValidateRequest<B, ResponseBody = Body> + Clone> {
-    ValidateRequestHeaderLayer::custom(|request: &mut Request<B>| {
-        match embedding_header(request.headers()) {
-            None => Ok(()),
-            Some(header) => Err(Error::Forbidden { header }.into_response()),
-        }
+#[expect(clippy::result_large_err, reason = "the refusal is an answer, as tower-http has it")]
+pub(super) fn refuse_embedding<B>() -> ValidateRequestHeaderLayer<impl ValidateRequest<B, ResponseBody = Body> + Clone>
+{
+    ValidateRequestHeaderLayer::custom(|request: &mut Request<B>| match embedding_header(request.headers()) {
+        None => Ok(()),
+        Some(header) => Err(Error::Forbidden { header }.into_response()),
     })
 }
 
@@ -139,26 +110,14 @@ fn names_other_host(headers: &HeaderMap, name: HeaderName) -> bool {
         return false;
     };
     let named = named.parse::<Uri>().ok();
-    let named = named
-        .as_ref()
-        .and_then(Uri::authority)
-        .map(Authority::as_str);
+    let named = named.as_ref().and_then(Uri::authority).map(Authority::as_str);
     named != headers.get(header::HOST).map(text).as_deref()
 }
 
 /// The host that the client calls, without its port; `None` if the request names none. An unreadable name is none of ours, and
 /// stays as it is.
 fn called_host<B>(request: &Request<B>) -> Option<String> {
-    let named = |headers: &HeaderMap| {
-        Some(String::from_utf8_lossy(headers.get(header::HOST)?.as_bytes()).into_owned())
-    };
-    let host = request
-        .uri()
-        .authority()
-        .map(ToString::to_string)
-        .or_else(|| named(request.headers()))?;
-    Some(
-        host.parse::<Authority>()
-            .map_or(host, |authority| authority.host().to_owned()),
-    )
+    let named = |headers: &HeaderMap| Some(String::from_utf8_lossy(headers.get(header::HOST)?.as_bytes()).into_owned());
+    let host = request.uri().authority().map(ToString::to_string).or_else(|| named(request.headers()))?;
+    Some(host.parse::<Authority>().map_or(host, |authority| authority.host().to_owned()))
 }

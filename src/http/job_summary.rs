@@ -28,12 +28,7 @@ pub(super) struct JobSummary {
 }
 
 impl JobSummary {
-    pub(super) fn new(
-        app: &AppState,
-        outcome: AnswerOutcome,
-        strategy: &'static str,
-        job: &Job,
-    ) -> Self {
+    pub(super) fn new(app: &AppState, outcome: AnswerOutcome, strategy: &'static str, job: &Job) -> Self {
         Self {
             outcome,
             strategy,

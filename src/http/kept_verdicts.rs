@@ -20,8 +20,7 @@ const MYSQL_TIMEOUT: Duration = Duration::from_secs(3);
 /// Writes a row for each lesson of the run; the rows of other lessons stay.
 const REPLACE_VERDICTS: &str = "REPLACE INTO course_verdict (lesson, at, conditions, verdict) ";
 /// All kept verdicts, those of the last run first.
-const SELECT_VERDICTS: &str =
-    "SELECT at, conditions, verdict FROM course_verdict ORDER BY at DESC, lesson";
+const SELECT_VERDICTS: &str = "SELECT at, conditions, verdict FROM course_verdict ORDER BY at DESC, lesson";
 
 /// The verdicts that are kept: of each lesson its last run, and of all of them the last one's conditions.
 #[derive(Debug, Serialize, ToSchema)]
@@ -47,13 +46,10 @@ pub(super) async fn store(ctx: &Ctx, run: &Verdicts) -> Result<(), Error> {
             .push_bind(json!(lesson).to_string());
     });
     let mut conn = ctx.admin_conn(MYSQL_TIMEOUT).await?;
-    Session::of(&conn)
-        .bounded(MYSQL_TIMEOUT, rows.build().execute(&mut *conn))
-        .await
-        .map_err(|error| match error {
-            sqlx::Error::Database(_) => error.into(),
-            _ => Error::unknown_outcome(Server::MySql, error),
-        })?;
+    Session::of(&conn).bounded(MYSQL_TIMEOUT, rows.build().execute(&mut *conn)).await.map_err(|error| match error {
+        sqlx::Error::Database(_) => error.into(),
+        _ => Error::unknown_outcome(Server::MySql, error),
+    })?;
     conn.done();
     Ok(())
 }
@@ -62,19 +58,13 @@ pub(super) async fn store(ctx: &Ctx, run: &Verdicts) -> Result<(), Error> {
 /// Errors: [`Error::Unavailable`] where MySQL is down.
 pub(super) async fn load_last(ctx: &Ctx) -> Result<Option<LastVerdicts>, Error> {
     let mut conn = ctx.admin_conn(MYSQL_TIMEOUT).await?;
-    let rows: Vec<(NaiveDateTime, String, String)> = Session::of(&conn)
-        .bounded(
-            MYSQL_TIMEOUT,
-            sqlx::query_as(SELECT_VERDICTS).fetch_all(&mut *conn),
-        )
-        .await?;
+    let rows: Vec<(NaiveDateTime, String, String)> =
+        Session::of(&conn).bounded(MYSQL_TIMEOUT, sqlx::query_as(SELECT_VERDICTS).fetch_all(&mut *conn)).await?;
     conn.done();
     let Some((at, conditions, _)) = rows.first() else {
         return Ok(None);
     };
-    let lessons = rows
-        .iter()
-        .flat_map(|(_, _, verdict)| serde_json::from_str(verdict));
+    let lessons = rows.iter().flat_map(|(_, _, verdict)| serde_json::from_str(verdict));
     Ok(Some(LastVerdicts {
         at: at.and_utc(),
         conditions: serde_json::from_str(conditions).unwrap_or_default(),

@@ -11,8 +11,8 @@ use crate::{
 };
 use http::{Method, StatusCode};
 use metrics::{
-    Counter, Gauge, Histogram, Unit, counter, describe_counter, describe_gauge, describe_histogram,
-    gauge, histogram, with_local_recorder,
+    Counter, Gauge, Histogram, Unit, counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram,
+    with_local_recorder,
 };
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle, PrometheusRecorder};
 use metrics_process::Collector;
@@ -27,28 +27,13 @@ const BUCKETS: [f64; 8] = [0.001, 0.004, 0.015, 0.06, 0.25, 1.0, 10.0, 60.0];
 const HTTP_REQUESTS: &str = "oversell_http_requests_total";
 
 /// The kinds of `oversell_errors_total`, in the order of [`error_kind_index`].
-const ERROR_KINDS: [&str; 5] = [
-    "not_had",
-    "unavailable",
-    "unknown",
-    "no_product",
-    "internal",
-];
+const ERROR_KINDS: [&str; 5] = ["not_had", "unavailable", "unknown", "no_product", "internal"];
 
 /// The gauges of the stream's orders, of all instances, each with its help text, in the order of the fields of [`Backlog`].
 const ORDER_GAUGES: [(&str, &str); 3] = [
-    (
-        "oversell_order_stream_lag",
-        "Claimed orders that no consumer has had yet, of all instances",
-    ),
-    (
-        "oversell_order_stream_pending",
-        "Claimed orders that a consumer has, or had when it died",
-    ),
-    (
-        "oversell_order_stream_dead",
-        "Claimed orders that could not be written",
-    ),
+    ("oversell_order_stream_lag", "Claimed orders that no consumer has had yet, of all instances"),
+    ("oversell_order_stream_pending", "Claimed orders that a consumer has, or had when it died"),
+    ("oversell_order_stream_dead", "Claimed orders that could not be written"),
 ];
 
 /// The gauge of product 1's pieces in each store.
@@ -85,10 +70,7 @@ impl Metrics {
     /// Describes all metrics, and makes those that belong to no strategy.
     pub(super) fn new() -> Self {
         let builder = PrometheusBuilder::new();
-        let recorder = builder
-            .set_buckets(&BUCKETS)
-            .unwrap_or_default()
-            .build_recorder();
+        let recorder = builder.set_buckets(&BUCKETS).unwrap_or_default().build_recorder();
         let process = Collector::default();
         let (took, orders, stock) = with_local_recorder(&recorder, || {
             const BUILD: &str = "oversell_build_info";
@@ -103,10 +85,7 @@ impl Metrics {
                 describe_gauge!(name, says);
                 gauge!(name)
             });
-            describe_gauge!(
-                STOCK_GAUGE,
-                "Pieces of product 1 that are left in each store, of all instances"
-            );
+            describe_gauge!(STOCK_GAUGE, "Pieces of product 1 that are left in each store, of all instances");
             let stock = ["mysql", "redis"].map(|store| gauge!(STOCK_GAUGE, "store" => store));
             // An increase is counted from what was there before the first sale.
             describe_counter!(SOLD_COUNTER, "Pieces sold");
@@ -116,10 +95,7 @@ impl Metrics {
             (histogram!(TOOK), orders, stock)
         });
         Self {
-            strategies: stock::ALL
-                .iter()
-                .map(|strategy| (strategy.slug, OnceLock::new()))
-                .collect(),
+            strategies: stock::ALL.iter().map(|strategy| (strategy.slug, OnceLock::new())).collect(),
             requests: RwLock::default(),
             took,
             orders,
@@ -153,20 +129,17 @@ impl Metrics {
             return counter.increment(1);
         }
         let status = status.as_u16().to_string();
-        let counter = with_local_recorder(
-            &self.recorder,
-            || counter!(HTTP_REQUESTS, "method" => method, "status" => status),
-        );
+        let counter =
+            with_local_recorder(&self.recorder, || counter!(HTTP_REQUESTS, "method" => method, "status" => status));
         counter.increment(1);
         self.requests.write().insert(key, counter);
     }
 
     /// Sets the gauges of orders and stock; unknown values are NaN.
     pub(super) fn set_gauges(&self, backlog: Option<Backlog>, levels: Option<StockLevels>) {
-        let seen = backlog.map_or(
-            [f64::NAN; ORDER_GAUGES.len()],
-            |Backlog { lag, pending, dead }| [lag, pending, dead].map(|orders| orders as f64),
-        );
+        let seen = backlog.map_or([f64::NAN; ORDER_GAUGES.len()], |Backlog { lag, pending, dead }| {
+            [lag, pending, dead].map(|orders| orders as f64)
+        });
         for (gauge, orders) in self.orders.iter().zip(seen) {
             gauge.set(orders);
         }
@@ -202,36 +175,18 @@ impl StrategyMetrics {
             describe_histogram!(name, Unit::Seconds, says);
             histogram!(name, "strategy" => slug)
         };
-        describe_gauge!(
-            WAITERS,
-            "Requests that are not yet inside the critical section"
-        );
+        describe_gauge!(WAITERS, "Requests that are not yet inside the critical section");
         describe_counter!(ERRORS, "Requests that failed, by kind");
         Self {
             waiters: gauge!(WAITERS, "strategy" => slug),
-            acquisitions: counter(
-                "oversell_acquisitions_total",
-                "Requests that got inside the critical section",
-            ),
+            acquisitions: counter("oversell_acquisitions_total", "Requests that got inside the critical section"),
             wait: seconds("oversell_wait_seconds", "How long it took to get inside"),
-            hold: seconds(
-                "oversell_hold_seconds",
-                "From getting inside to the end of the request",
-            ),
+            hold: seconds("oversell_hold_seconds", "From getting inside to the end of the request"),
             sold: counter!(SOLD_COUNTER, "strategy" => slug),
             sold_out: counter("oversell_sold_out_total", "Requests that found none left"),
-            retries: counter(
-                "oversell_retries_total",
-                "Attempts that lost a race and were repeated",
-            ),
-            lost: counter(
-                "oversell_lost_leases_total",
-                "Locks that were lost before the write, or before the unlock",
-            ),
-            fenced: counter(
-                "oversell_refused_fences_total",
-                "Writes that the row refused for their old fencing token",
-            ),
+            retries: counter("oversell_retries_total", "Attempts that lost a race and were repeated"),
+            lost: counter("oversell_lost_leases_total", "Locks that were lost before the write, or before the unlock"),
+            fenced: counter("oversell_refused_fences_total", "Writes that the row refused for their old fencing token"),
             errors: ERROR_KINDS.map(|kind| counter!(ERRORS, "strategy" => slug, "kind" => kind)),
         }
     }
@@ -247,8 +202,7 @@ impl StrategyMetrics {
             Ok(deducted) => {
                 self.sold.increment(1);
                 self.retries.increment(deducted.retries.into());
-                self.lost
-                    .increment((deducted.lock == Some(LockState::Lost)).into());
+                self.lost.increment((deducted.lock == Some(LockState::Lost)).into());
             }
             Err(Error::SoldOut) => self.sold_out.increment(1),
             Err(Error::Lost(_)) => self.lost.increment(1),
@@ -262,10 +216,7 @@ impl StrategyMetrics {
 fn error_kind_index(error: &Error) -> usize {
     match error {
         Error::Timeout { .. } => 0,
-        Error::Unavailable { .. }
-        | Error::Refuses { .. }
-        | Error::NoStock(_)
-        | Error::WrongType => 1,
+        Error::Unavailable { .. } | Error::Refuses { .. } | Error::NoStock(_) | Error::WrongType => 1,
         Error::Unknown { .. } => 2,
         Error::NoProduct(_) => 3,
         _ => 4,
@@ -280,9 +231,7 @@ mod tests {
     const MOST: usize = 150;
 
     fn series(text: &str) -> usize {
-        text.lines()
-            .filter(|line| !line.starts_with('#') && !line.is_empty())
-            .count()
+        text.lines().filter(|line| !line.starts_with('#') && !line.is_empty()).count()
     }
 
     /// Every series of the Grafana dashboard exists.
@@ -345,9 +294,6 @@ mod tests {
             metrics.of_strategy(strategy).sold.increment(0);
         }
         let all = series(&metrics.render());
-        assert!(
-            all > few && all < 37 * stock::ALL.len() + MOST,
-            "{all} series"
-        );
+        assert!(all > few && all < 37 * stock::ALL.len() + MOST, "{all} series");
     }
 }

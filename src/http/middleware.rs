@@ -63,26 +63,16 @@ const MIN_CLIENTS_TO_FILL: usize = 4;
 pub(super) fn with_middleware(app: &AppState, routes: Router, operating: Router) -> Router {
     let server = &app.ctx.config.server;
     let at_once = ServiceBuilder::new()
-        .layer(HandleErrorLayer::new(async |_: BoxError| {
-            Error::Overloaded("requests (server.concurrency)")
-        }))
+        .layer(HandleErrorLayer::new(async |_: BoxError| Error::Overloaded("requests (server.concurrency)")))
         .layer(LoadShedLayer::new())
         .layer(GlobalConcurrencyLimitLayer::new(server.concurrency));
     let hosts = Hosts::from_config(&app.ctx.config);
     let every = ServiceBuilder::new()
-        .layer(from_fn_with_state(
-            (app.clone(), Arc::default()),
-            limit_and_log,
-        ))
+        .layer(from_fn_with_state((app.clone(), Arc::default()), limit_and_log))
         .layer(CatchPanicLayer::custom(panic_response))
-        .layer(TimeoutLayer::with_status_code(
-            TIMEOUT_STATUS,
-            Duration::from_millis(server.request_timeout_ms),
-        ))
+        .layer(TimeoutLayer::with_status_code(TIMEOUT_STATUS, Duration::from_millis(server.request_timeout_ms)))
         .layer(RequestBodyLimitLayer::new(server.body_limit))
-        .layer(RequestBodyDeadlineLayer::new(Duration::from_millis(
-            server.header_timeout_ms,
-        )))
+        .layer(RequestBodyDeadlineLayer::new(Duration::from_millis(server.header_timeout_ms)))
         .layer(guard::refuse_other_origins())
         .layer(guard::refuse_unknown_host(hosts));
     routes.layer(at_once).merge(operating).layer(every)
@@ -121,26 +111,16 @@ async fn limit_and_log(
     let format = Format::from_headers(request.headers());
     let id = request_id(request.headers());
     let shown_id = id.to_str().unwrap_or_default();
-    let span =
-        tracing::info_span!("request", id = shown_id, %method, uri = %Printable(request.uri()));
+    let span = tracing::info_span!("request", id = shown_id, %method, uri = %Printable(request.uri()));
     let peer = request.extensions().get::<ConnectInfo<SocketAddr>>();
     let sender = visitor::sender(request.headers(), peer.map(|peer| peer.0));
     let sender = sender.filter(|address| !address.to_canonical().is_loopback());
     let _until_answered = sender.map(|address| app.requests_by_address.count(address));
     let under_way = sender.map_or(0, |address| app.requests_by_address.get(address));
-    let max_of_one_address = app
-        .ctx
-        .config
-        .server
-        .concurrency
-        .div_ceil(MIN_CLIENTS_TO_FILL);
+    let max_of_one_address = app.ctx.config.server.concurrency.div_ceil(MIN_CLIENTS_TO_FILL);
     let handled = async {
         let mut response = match under_way > max_of_one_address as u64 {
-            true => Error::TooMany {
-                what: "requests of one address",
-                most: max_of_one_address,
-            }
-            .into_response(),
+            true => Error::TooMany { what: "requests of one address", most: max_of_one_address }.into_response(),
             false => next.run(request).await,
         };
         if let Some(error) = take_error(&app, &mut response) {
@@ -194,9 +174,7 @@ fn take_error(app: &AppState, response: &mut Response) -> Option<Arc<Error>> {
         StatusCode::NOT_FOUND => Error::NoRoute,
         StatusCode::METHOD_NOT_ALLOWED => Error::NoMethod,
         StatusCode::PAYLOAD_TOO_LARGE => Error::TooLarge(server.body_limit),
-        TIMEOUT_STATUS => {
-            Domain::RequestTimeout(Duration::from_millis(server.request_timeout_ms)).into()
-        }
+        TIMEOUT_STATUS => Domain::RequestTimeout(Duration::from_millis(server.request_timeout_ms)).into(),
         status if status.is_client_error() => {
             Error::bad_input("request", status.canonical_reason().unwrap_or("is refused"))
         }
@@ -261,9 +239,7 @@ fn request_id(headers: &HeaderMap) -> HeaderValue {
     let is_plain = |id: &&HeaderValue| {
         let id = id.as_bytes();
         (1..=MAX_ID_LEN).contains(&id.len())
-            && id
-                .iter()
-                .all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(byte))
+            && id.iter().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(byte))
     };
     let given = headers.get(REQUEST_ID).filter(is_plain);
     given.cloned().unwrap_or_else(|| {
@@ -288,10 +264,7 @@ mod tests {
         for (sent, logged) in [
             ("/mine?a=\u{9b}31m", "/mine?a=\\u{9b}31m"),
             ("next\u{85}line\n", "next\\u{85}line\\n"),
-            (
-                "\u{202e}txt\u{2066}\u{2028}",
-                "\\u{202e}txt\\u{2066}\\u{2028}",
-            ),
+            ("\u{202e}txt\u{2066}\u{2028}", "\\u{202e}txt\\u{2066}\\u{2028}"),
             ("\x1b[1m", "\\u{1b}[1m"),
             ("it's \"小明\" é \\ ✓", "it's \"小明\" é \\ ✓"),
         ] {
@@ -305,11 +278,7 @@ mod tests {
         let after = |ms| start + Duration::from_millis(ms);
         assert_eq!(throttle.admit("overloaded", start), Some(0));
         assert!((1..1000).all(|ms| throttle.admit("overloaded", after(ms)).is_none()));
-        assert_eq!(
-            throttle.admit("not-had", after(500)),
-            Some(0),
-            "another kind has its own second"
-        );
+        assert_eq!(throttle.admit("not-had", after(500)), Some(0), "another kind has its own second");
         assert_eq!(throttle.admit("overloaded", after(1000)), Some(999));
         assert_eq!(throttle.admit("overloaded", after(2000)), Some(0));
     }

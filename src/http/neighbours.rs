@@ -85,11 +85,7 @@ pub(super) struct RemoteReplay {
 impl RemoteReplay {
     /// Its lesson, if it blocks an action: every replay blocks an exclusive action, and an exclusive replay blocks every action.
     /// `None` also for a lesson that has no replay here.
-    pub(super) fn blocking_lesson(
-        &self,
-        is_exclusive: bool,
-        config: &Config,
-    ) -> Option<&'static str> {
+    pub(super) fn blocking_lesson(&self, is_exclusive: bool, config: &Config) -> Option<&'static str> {
         let (lesson, race) = replay::find(&self.lesson)?;
         (is_exclusive || race.is_exclusive(self.pace, config)).then_some(lesson)
     }
@@ -103,36 +99,17 @@ pub(super) async fn ask_instances(urls: &[String]) -> Vec<Neighbour> {
 /// Asks one instance for its name and its servers.
 async fn ask_instance(url: &str) -> Neighbour {
     let base = url.trim_end_matches('/');
-    let silent = |detail| Neighbour {
-        name: url.into(),
-        url: url.into(),
-        up: false,
-        detail: Some(detail),
-        servers: None,
-    };
-    let asked = |path, limit| {
-        client()
-            .get(format!("{base}{path}"))
-            .timeout(limit)
-            .answer()
-    };
-    let name = match asked("/health/live", LIVE_TIMEOUT)
-        .await
-        .and_then(instance_name)
-    {
+    let silent =
+        |detail| Neighbour { name: url.into(), url: url.into(), up: false, detail: Some(detail), servers: None };
+    let asked = |path, limit| client().get(format!("{base}{path}")).timeout(limit).answer();
+    let name = match asked("/health/live", LIVE_TIMEOUT).await.and_then(instance_name) {
         Ok(name) => name,
         Err(error) => return silent(error.to_string()),
     };
     // A 503 has a body too.
     let servers = asked("/health/ready", READY_TIMEOUT).await;
     let servers = servers.and_then(|answer| answer.json::<ReadyBody>());
-    Neighbour {
-        name,
-        url: url.into(),
-        up: true,
-        detail: None,
-        servers: servers.ok().map(|all| all.servers),
-    }
+    Neighbour { name, url: url.into(), up: true, detail: None, servers: servers.ok().map(|all| all.servers) }
 }
 
 /// The latest answer of all instances. A caller during a request waits for it, and shares the answer if it is new enough.
@@ -160,10 +137,7 @@ impl<T: Clone> LatestAnswer<T> {
 pub(super) async fn fetch_replays_of_others(config: &Config) -> Vec<RemoteReplay> {
     let own = format!(":{}", config.server.port);
     let others = config.cluster.instances.iter();
-    let others: Vec<_> = others
-        .filter(|url| !url.trim_end_matches('/').ends_with(&own))
-        .cloned()
-        .collect();
+    let others: Vec<_> = others.filter(|url| !url.trim_end_matches('/').ends_with(&own)).cloned().collect();
     fetch_replays(&others, config).await
 }
 
@@ -183,10 +157,7 @@ pub(super) async fn fetch_replays(urls: &[String], config: &Config) -> Vec<Remot
 
 /// The name of the instance that answered; an error if the answer is no instance's, or not 200.
 fn instance_name(answer: Answer) -> Result<String, HttpError> {
-    let name = answer
-        .instance()
-        .map(str::to_owned)
-        .filter(|_| answer.status == StatusCode::OK);
+    let name = answer.instance().map(str::to_owned).filter(|_| answer.status == StatusCode::OK);
     name.ok_or_else(|| HttpError::Failed("it is no instance".into()))
 }
 
@@ -194,22 +165,12 @@ fn instance_name(answer: Answer) -> Result<String, HttpError> {
 /// is a writer.
 pub(super) fn merge_states(own: &States, all: &[Neighbour]) -> States {
     let best = |of: fn(&States) -> &State| {
-        let seen = once(own)
-            .chain(
-                all.iter()
-                    .filter_map(|neighbour| neighbour.servers.as_ref()),
-            )
-            .map(of);
-        seen.clone()
-            .find(|state| state.up)
-            .unwrap_or(of(own))
-            .clone()
+        let seen = once(own).chain(all.iter().filter_map(|neighbour| neighbour.servers.as_ref())).map(of);
+        seen.clone().find(|state| state.up).unwrap_or(of(own)).clone()
     };
     let mut mysql = best(|s| &s.mysql);
     // Each instance knows only its own writer node.
-    let seen = all
-        .iter()
-        .filter_map(|neighbour| neighbour.servers.as_ref());
+    let seen = all.iter().filter_map(|neighbour| neighbour.servers.as_ref());
     let written: Vec<_> = (seen.flat_map(|seen| &seen.mysql.members))
         .filter(|member| member.role == Role::Writer)
         .map(|member| member.name.as_str())
@@ -219,11 +180,7 @@ pub(super) fn merge_states(own: &States, all: &[Neighbour]) -> States {
             member.role = Role::Writer;
         }
     }
-    States {
-        mysql,
-        redis: best(|s| &s.redis),
-        zookeeper: best(|s| &s.zookeeper),
-    }
+    States { mysql, redis: best(|s| &s.redis), zookeeper: best(|s| &s.zookeeper) }
 }
 
 /// The troubles in words: each server that no instance reaches, each instance that does not answer, that does not reach a
@@ -231,42 +188,19 @@ pub(super) fn merge_states(own: &States, all: &[Neighbour]) -> States {
 pub(super) fn troubles(servers: &States, all: &[Neighbour]) -> Vec<InstanceTrouble> {
     let mut notes = Vec::new();
     let mut note = |instance: Option<&str>, server, zh, en| {
-        notes.push(InstanceTrouble {
-            instance: instance.map(str::to_owned),
-            server,
-            says: Words::new(zh, en),
-        });
+        notes.push(InstanceTrouble { instance: instance.map(str::to_owned), server, says: Words::new(zh, en) });
     };
     for (server, state) in servers.each().into_iter().filter(|(_, state)| !state.up) {
         let name = server.name();
-        note(
-            None,
-            Some(server),
-            format!("{name} 停了"),
-            format!("{name} is down: {}", state.detail),
-        );
+        note(None, Some(server), format!("{name} 停了"), format!("{name} is down: {}", state.detail));
     }
-    for Neighbour {
-        name,
-        detail,
-        servers: own,
-        ..
-    } in all
-    {
+    for Neighbour { name, detail, servers: own, .. } in all {
         if let Some(why) = detail {
-            note(
-                Some(name),
-                None,
-                format!("{name} 没有应答"),
-                format!("{name} does not answer: {why}"),
-            );
+            note(Some(name), None, format!("{name} 没有应答"), format!("{name} does not answer: {why}"));
         }
         for (server, seen) in own.iter().flat_map(States::each) {
             let (zh, en) = if seen.session_lost_ms.is_some() {
-                (
-                    format!("{name} 丢了它的 ZooKeeper 会话"),
-                    format!("{name} has lost its ZooKeeper session"),
-                )
+                (format!("{name} 丢了它的 ZooKeeper 会话"), format!("{name} has lost its ZooKeeper session"))
             } else if !seen.up && servers.of(server).up {
                 let (it, why) = (server.name(), &seen.detail);
                 (
@@ -314,79 +248,38 @@ mod tests {
         let begun = Instant::now();
         let shared = join_all((0..40).map(|_| latest.asked_since(begun, ask()))).await;
         assert_eq!(shared, [1; 40]);
-        assert_eq!(
-            latest.asked_since(Instant::now(), ask()).await,
-            2,
-            "a newer one"
-        );
+        assert_eq!(latest.asked_since(Instant::now(), ask()).await, 2, "a newer one");
     }
 
     fn state(up: bool) -> State {
-        State {
-            up,
-            detail: "why".into(),
-            session_lost_ms: None,
-            members: Vec::new(),
-        }
+        State { up, detail: "why".into(), session_lost_ms: None, members: Vec::new() }
     }
 
     fn seen(zookeeper: State) -> States {
-        States {
-            mysql: state(true),
-            redis: state(true),
-            zookeeper,
-        }
+        States { mysql: state(true), redis: state(true), zookeeper }
     }
 
     fn neighbour(name: &str, servers: Option<States>) -> Neighbour {
         let detail = servers.is_none().then(|| "why".to_owned());
-        Neighbour {
-            name: name.into(),
-            url: name.into(),
-            up: detail.is_none(),
-            detail,
-            servers,
-        }
+        Neighbour { name: name.into(), url: name.into(), up: detail.is_none(), detail, servers }
     }
 
     fn summary(own: &States, all: &[Neighbour]) -> (bool, Vec<String>) {
         let servers = merge_states(own, all);
-        (
-            servers.zookeeper.up,
-            troubles(&servers, all)
-                .into_iter()
-                .map(|note| note.says.en)
-                .collect(),
-        )
+        (servers.zookeeper.up, troubles(&servers, all).into_iter().map(|note| note.says.en).collect())
     }
 
     #[test]
     fn a_server_is_down_only_if_no_instance_reaches_it() {
         let (with, without) = (seen(state(true)), seen(state(false)));
-        let all = [
-            neighbour("8000", Some(without.clone())),
-            neighbour("8100", Some(with.clone())),
-        ];
+        let all = [neighbour("8000", Some(without.clone())), neighbour("8100", Some(with.clone()))];
         let of_8000 = "8000 does not reach zookeeper, and others do: why".to_owned();
-        assert_eq!(
-            summary(&without, &all),
-            (true, vec![of_8000.clone()]),
-            "asked at 8000"
-        );
+        assert_eq!(summary(&without, &all), (true, vec![of_8000.clone()]), "asked at 8000");
         assert_eq!(summary(&with, &all), (true, vec![of_8000]), "asked at 8100");
-        let all = [
-            neighbour("8000", Some(without.clone())),
-            neighbour("8100", None),
-        ];
+        let all = [neighbour("8000", Some(without.clone())), neighbour("8100", None)];
         assert_eq!(
             summary(&without, &all),
-            (
-                false,
-                vec![
-                    "zookeeper is down: why".into(),
-                    "8100 does not answer: why".into()
-                ]
-            )
+            (false, vec!["zookeeper is down: why".into(), "8100 does not answer: why".into()])
         );
     }
 
@@ -397,11 +290,7 @@ mod tests {
             seen.mysql.members = ["mysql", "mysql-2", "mysql-3"]
                 .map(|name| NamedServer {
                     name: name.into(),
-                    role: if name == own {
-                        Role::Writer
-                    } else {
-                        Role::Standby
-                    },
+                    role: if name == own { Role::Writer } else { Role::Standby },
                 })
                 .to_vec();
             neighbour(own, Some(seen))
@@ -416,18 +305,9 @@ mod tests {
     #[test]
     fn a_lost_session_is_noted_for_its_instance() {
         for up in [true, false] {
-            let lost = seen(State {
-                session_lost_ms: Some(700),
-                ..state(up)
-            });
-            let all = [
-                neighbour("8000", Some(seen(state(true)))),
-                neighbour("8100", Some(lost.clone())),
-            ];
-            assert_eq!(
-                summary(&lost, &all),
-                (true, vec!["8100 has lost its ZooKeeper session".into()])
-            );
+            let lost = seen(State { session_lost_ms: Some(700), ..state(up) });
+            let all = [neighbour("8000", Some(seen(state(true)))), neighbour("8100", Some(lost.clone()))];
+            assert_eq!(summary(&lost, &all), (true, vec!["8100 has lost its ZooKeeper session".into()]));
         }
     }
 }

@@ -11,8 +11,8 @@ use std::time::Duration;
 use utoipa::{
     OpenApi,
     openapi::{
-        ContentBuilder, HeaderBuilder, ObjectBuilder, OpenApi as Document, PathItem, Ref, RefOr,
-        Response, ResponseBuilder, Schema, Type,
+        ContentBuilder, HeaderBuilder, ObjectBuilder, OpenApi as Document, PathItem, Ref, RefOr, Response,
+        ResponseBuilder, Schema, Type,
         extensions::Extensions,
         path::Operation,
         security::{HttpAuthScheme, HttpBuilder, SecurityScheme},
@@ -22,12 +22,7 @@ use utoipa_swagger_ui::SwaggerUi;
 
 /// A refusal that operations of a kind share: the status, the name of its description under `components`, the description, and
 /// which operations these are.
-type Refusal = (
-    &'static str,
-    &'static str,
-    &'static str,
-    fn(&Method, &Operation) -> bool,
-);
+type Refusal = (&'static str, &'static str, &'static str, fn(&Method, &Operation) -> bool);
 
 const REFUSALS: [Refusal; 9] = [
     (
@@ -36,48 +31,23 @@ const REFUSALS: [Refusal; 9] = [
         "Path, query or body is not as it should be: `field` and `detail` say where and why",
         |_, operation| operation.parameters.is_some() || operation.request_body.is_some(),
     ),
-    (
-        "401",
-        "Unauthorized",
-        "The admin token is asked for",
-        |_, operation| operation.security.is_some(),
-    ),
-    (
-        "403",
-        FORBIDDEN,
-        "A page of another host asks for this",
-        |method, _| !method.is_safe(),
-    ),
+    ("401", "Unauthorized", "The admin token is asked for", |_, operation| operation.security.is_some()),
+    ("403", FORBIDDEN, "A page of another host asks for this", |method, _| !method.is_safe()),
     (
         "403",
         "UnknownHost",
         "The request names a host that is none of this service's: setting `server.hosts`",
         |_, _| true,
     ),
-    (
-        "413",
-        "TooLarge",
-        "The body is larger than `server.body_limit`",
-        |_, _| true,
-    ),
-    (
-        "415",
-        "NotJson",
-        "The body is not declared as JSON",
-        |_, operation| operation.request_body.is_some(),
-    ),
+    ("413", "TooLarge", "The body is larger than `server.body_limit`", |_, _| true),
+    ("415", "NotJson", "The body is not declared as JSON", |_, operation| operation.request_body.is_some()),
     (
         "429",
         "TooManyOfOneAddress",
         "The client has a quarter of `server.concurrency` under way: nothing was changed",
         |_, _| true,
     ),
-    (
-        "500",
-        "Internal",
-        "An error of ours; the log has it under the request id",
-        |_, _| true,
-    ),
+    ("500", "Internal", "An error of ours; the log has it under the request id", |_, _| true),
     (
         "503",
         "Unavailable",
@@ -116,15 +86,8 @@ pub(super) struct Api;
 pub(super) fn complete(api: &mut Document) {
     for (path, item) in &mut api.paths.paths {
         for (method, operation) in operations(item) {
-            let words: Vec<_> = path
-                .split(['/', '-', '{', '}'])
-                .filter(|word| !word.is_empty())
-                .collect();
-            operation.operation_id = Some(format!(
-                "{}_{}",
-                method.as_str().to_lowercase(),
-                words.join("_")
-            ));
+            let words: Vec<_> = path.split(['/', '-', '{', '}']).filter(|word| !word.is_empty()).collect();
+            operation.operation_id = Some(format!("{}_{}", method.as_str().to_lowercase(), words.join("_")));
             for (status, name, _, holds) in REFUSALS {
                 if holds(&method, operation) {
                     add_shared_refusal(operation, status, name);
@@ -135,9 +98,7 @@ pub(super) fn complete(api: &mut Document) {
                     continue;
                 };
                 if let Some(names) = parameter.description.as_deref().and_then(registry_names) {
-                    let one = ObjectBuilder::new()
-                        .schema_type(Type::String)
-                        .enum_values(Some(names));
+                    let one = ObjectBuilder::new().schema_type(Type::String).enum_values(Some(names));
                     parameter.schema = Some(RefOr::T(Schema::Object(one.build())));
                 }
             }
@@ -161,14 +122,9 @@ pub(super) fn complete(api: &mut Document) {
     for (status, name, description, _) in REFUSALS {
         let mut response = ResponseBuilder::new().description(description).build();
         set_error_body(status, &mut response);
-        components
-            .responses
-            .insert(name.to_owned(), response.into());
+        components.responses.insert(name.to_owned(), response.into());
     }
-    let bearer = HttpBuilder::new()
-        .scheme(HttpAuthScheme::Bearer)
-        .description(Some("`admin.token`"))
-        .build();
+    let bearer = HttpBuilder::new().scheme(HttpAuthScheme::Bearer).description(Some("`admin.token`")).build();
     components.add_security_scheme("admin", SecurityScheme::Http(bearer));
 }
 
@@ -187,17 +143,11 @@ fn registry_names(description: &str) -> Option<Vec<&str>> {
 /// A problem of this status as an example; `None` for a status without one.
 fn example_problem(status: &str) -> Option<Value> {
     let error = match status {
-        "400" => Error::BadInput {
-            field: "hold_ms".into(),
-            rule: "greater than 60000".into(),
-        },
+        "400" => Error::BadInput { field: "hold_ms".into(), rule: "greater than 60000".into() },
         "404" => Error::NoProduct(7),
         "429" => Error::Limited,
         "500" => Error::Internal(String::new()),
-        "503" => Error::Timeout {
-            what: "lock".into(),
-            waited: Duration::from_secs(30),
-        },
+        "503" => Error::Timeout { what: "lock".into(), waited: Duration::from_secs(30) },
         _ => return None,
     };
     serde_json::to_value(Problem::from(&error)).ok()
@@ -223,20 +173,14 @@ pub(super) fn operations(item: &mut PathItem) -> impl Iterator<Item = (Method, &
         (Method::PUT, &mut item.put),
         (Method::DELETE, &mut item.delete),
     ];
-    all.into_iter()
-        .filter_map(|(method, operation)| Some((method, operation.as_mut()?)))
+    all.into_iter().filter_map(|(method, operation)| Some((method, operation.as_mut()?)))
 }
 
 /// A server-sent event, whose data are JSON of this schema.
 fn event_schema(data: RefOr<Schema>) -> Schema {
-    let text = ObjectBuilder::new()
-        .schema_type(Type::String)
-        .content_media_type("application/json")
-        .extensions(Some(
-            Extensions::builder()
-                .add("x-schema", serde_json::to_value(data).unwrap_or_default())
-                .build(),
-        ));
+    let text = ObjectBuilder::new().schema_type(Type::String).content_media_type("application/json").extensions(Some(
+        Extensions::builder().add("x-schema", serde_json::to_value(data).unwrap_or_default()).build(),
+    ));
     ObjectBuilder::new()
         .description(Some("A server-sent event; `data` is JSON of `x-schema`"))
         .property("data", text)
@@ -246,25 +190,16 @@ fn event_schema(data: RefOr<Schema>) -> Schema {
 
 /// Gives an error response the form that all errors have, and the header `retry-after` if its status is 503 or 429.
 fn set_error_body(status: &str, response: &mut Response) {
-    let problem = ContentBuilder::new()
-        .schema(Some(Ref::from_schema_name("Problem")))
-        .example(example_problem(status))
-        .build();
-    let text = ContentBuilder::new()
-        .schema(Some(ObjectBuilder::new().schema_type(Type::String)))
-        .build();
+    let problem =
+        ContentBuilder::new().schema(Some(Ref::from_schema_name("Problem"))).example(example_problem(status)).build();
+    let text = ContentBuilder::new().schema(Some(ObjectBuilder::new().schema_type(Type::String))).build();
     for (kind, content) in [("application/problem+json", problem), ("text/plain", text)] {
         response.content.insert(kind.to_owned(), content.into());
     }
     if ["503", "429"].contains(&status) {
         let seconds = ObjectBuilder::new().schema_type(Type::Integer);
-        let header = HeaderBuilder::new()
-            .schema(Some(seconds))
-            .description(Some("Seconds"))
-            .build();
-        response
-            .headers
-            .insert("retry-after".to_owned(), header.into());
+        let header = HeaderBuilder::new().schema(Some(seconds)).description(Some("Seconds")).build();
+        response.headers.insert("retry-after".to_owned(), header.into());
     }
 }
 
@@ -284,9 +219,7 @@ fn join_defaults(value: &mut Value) {
             if let Some(Value::Array(all)) = fields.get_mut("allOf")
                 && let [Value::Object(schema), Value::Object(more)] = &mut all[..]
                 && more.len() > 1
-                && more.keys().all(|key| {
-                    ["type", "default", "example", "description"].contains(&key.as_str())
-                })
+                && more.keys().all(|key| ["type", "default", "example", "description"].contains(&key.as_str()))
             {
                 more.remove("type");
                 schema.append(more);

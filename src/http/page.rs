@@ -28,25 +28,13 @@ const DOCS_CSP: &str = "default-src 'none'; script-src 'self'; style-src 'self' 
 
 /// Serves `/`, every page and its bundles, every file in `static/`, and the readmes, to GET and HEAD; any other path is
 /// [`Error::NoRoute`], or [`Error::OnlyAtNginx`] below `nginx/`.
-pub(super) async fn serve_file(
-    method: Method,
-    uri: Uri,
-    headers: HeaderMap,
-) -> Result<Response, Error> {
+pub(super) async fn serve_file(method: Method, uri: Uri, headers: HeaderMap) -> Result<Response, Error> {
     let path = match uri.path().trim_start_matches('/') {
         "" => "index.html",
         path => path,
     };
-    if let Some(readme) =
-        readme_at(path).filter(|_| method == Method::GET || method == Method::HEAD)
-    {
-        return Ok((
-            [
-                (header::CONTENT_TYPE, Format::TEXT),
-                (header::CONTENT_SECURITY_POLICY, PAGE_CSP),
-            ],
-            readme,
-        )
+    if let Some(readme) = readme_at(path).filter(|_| method == Method::GET || method == Method::HEAD) {
+        return Ok(([(header::CONTENT_TYPE, Format::TEXT), (header::CONTENT_SECURITY_POLICY, PAGE_CSP)], readme)
             .into_response());
     }
     if path.starts_with("nginx/") {
@@ -56,9 +44,7 @@ pub(super) async fn serve_file(
     let bundled = bundles.get(path).filter(|_| !asks_for_modules(&uri));
     let file = match bundled {
         Some(content) => cache::File::bundled(path, content),
-        None => StaticFiles::get(path)
-            .map(|file| cache::File::embedded(path, file))
-            .ok_or(Error::NoRoute)?,
+        None => StaticFiles::get(path).map(|file| cache::File::embedded(path, file)).ok_or(Error::NoRoute)?,
     };
     if method != Method::GET && method != Method::HEAD {
         let allow = [(header::ALLOW, "GET, HEAD")];
@@ -72,14 +58,8 @@ pub(super) async fn serve_file(
         }
     };
     let headers = answer.headers_mut();
-    headers.insert(
-        header::CACHE_CONTROL,
-        HeaderValue::from_static(file.control),
-    );
-    headers.insert(
-        header::CONTENT_SECURITY_POLICY,
-        HeaderValue::from_static(PAGE_CSP),
-    );
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static(file.control));
+    headers.insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(PAGE_CSP));
     headers.insert(header::REFERRER_POLICY, NO_REFERRER);
     if let Some(etag) = file.etag {
         headers.typed_insert(etag);
@@ -108,14 +88,8 @@ fn readme_at(path: &str) -> Option<&'static str> {
 /// Swagger UI's page with a Content-Security-Policy of its own, and without a referrer.
 pub(super) fn with_docs_policy(ui: Router) -> Router {
     let policy = HeaderValue::from_static(DOCS_CSP);
-    ui.layer(SetResponseHeaderLayer::overriding(
-        header::CONTENT_SECURITY_POLICY,
-        policy,
-    ))
-    .layer(SetResponseHeaderLayer::overriding(
-        header::REFERRER_POLICY,
-        NO_REFERRER,
-    ))
+    ui.layer(SetResponseHeaderLayer::overriding(header::CONTENT_SECURITY_POLICY, policy))
+        .layer(SetResponseHeaderLayer::overriding(header::REFERRER_POLICY, NO_REFERRER))
 }
 
 /// The content type by the ending of the file's name.

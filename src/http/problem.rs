@@ -84,11 +84,7 @@ fn serialize_status<S: Serializer>(status: &StatusCode, serializer: S) -> Result
 /// The rows of the table in `error.rs`.
 impl Problem {
     /// A problem of which nothing was changed: its outcome is `Failed` for a status of 500 or more, else `Refused`.
-    pub(super) fn refused(
-        status: StatusCode,
-        kind: &'static str,
-        title: impl Into<String>,
-    ) -> Self {
+    pub(super) fn refused(status: StatusCode, kind: &'static str, title: impl Into<String>) -> Self {
         Self {
             kind,
             title: title.into(),
@@ -113,10 +109,7 @@ impl Problem {
 
     /// A 409 with a text of the course, which is the whole text answer.
     pub(super) fn in_course_words(kind: &'static str, title: &'static str) -> Self {
-        Self {
-            title_says_all: true,
-            ..Self::conflict(kind, title)
-        }
+        Self { title_says_all: true, ..Self::conflict(kind, title) }
     }
 
     /// A 503.
@@ -134,18 +127,12 @@ impl Problem {
 
     /// The same problem with the outcome `Unknown`: what was asked may have been done.
     pub(super) fn with_unknown_outcome(self) -> Self {
-        Self {
-            outcome: AnswerOutcome::Unknown,
-            ..self
-        }
+        Self { outcome: AnswerOutcome::Unknown, ..self }
     }
 
     /// The same problem, with the slugs that would have been right: `strategies` in JSON, `; there are: …` in text.
     pub(super) fn with_known_strategies(self, names: impl Iterator<Item = &'static str>) -> Self {
-        Self {
-            strategies: Some(names.collect()),
-            ..self
-        }
+        Self { strategies: Some(names.collect()), ..self }
     }
 }
 
@@ -162,9 +149,7 @@ impl Problem {
         };
         let mut response = (self.status, [(header::CONTENT_TYPE, form)], body).into_response();
         let besides = match self.status {
-            StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS => {
-                Some((header::RETRY_AFTER, RETRY_AFTER))
-            }
+            StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS => Some((header::RETRY_AFTER, RETRY_AFTER)),
             StatusCode::UNAUTHORIZED => Some((header::WWW_AUTHENTICATE, BEARER)),
             _ => None,
         };
@@ -177,16 +162,8 @@ impl Problem {
         if self.title_says_all {
             return self.title.clone();
         }
-        let listed = self
-            .strategies
-            .as_ref()
-            .map(|all| format!("; there are: {}", all.join(", ")));
-        format!(
-            "{}\n{}{}\n",
-            self.title,
-            self.detail,
-            listed.unwrap_or_default()
-        )
+        let listed = self.strategies.as_ref().map(|all| format!("; there are: {}", all.join(", ")));
+        format!("{}\n{}{}\n", self.title, self.detail, listed.unwrap_or_default())
     }
 }
 
@@ -200,19 +177,9 @@ mod tests {
     fn secretive() -> [Error; 5] {
         let (server, reason) = ("redis", || "password=hunter2".to_owned());
         [
-            Error::Unavailable {
-                server,
-                reason: reason(),
-            },
-            Error::Refuses {
-                server,
-                why: "it is read-only".into(),
-                reason: reason(),
-            },
-            Error::Unknown {
-                server,
-                reason: reason(),
-            },
+            Error::Unavailable { server, reason: reason() },
+            Error::Refuses { server, why: "it is read-only".into(), reason: reason() },
+            Error::Unknown { server, reason: reason() },
             Error::Panicked(reason()),
             Error::Internal(reason()),
         ]
@@ -225,37 +192,22 @@ mod tests {
             (unavailable, 503, AnswerOutcome::Failed),
             (refuses, 503, AnswerOutcome::Failed),
             (unknown, 503, AnswerOutcome::Unknown),
-            (
-                Error::RequestTimeout(Duration::ZERO),
-                503,
-                AnswerOutcome::Unknown,
-            ),
+            (Error::RequestTimeout(Duration::ZERO), 503, AnswerOutcome::Unknown),
             (panicked, 500, AnswerOutcome::Unknown),
             (internal, 500, AnswerOutcome::Failed),
             (Error::Lost("lock".into()), 409, AnswerOutcome::Refused),
             (Error::SoldOut, 409, AnswerOutcome::SoldOut),
         ] {
             let problem = Problem::from(&error);
-            assert_eq!(
-                (problem.status.as_u16(), problem.outcome),
-                (status, outcome),
-                "{error}"
-            );
+            assert_eq!((problem.status.as_u16(), problem.outcome), (status, outcome), "{error}");
         }
     }
 
     #[test]
     fn a_fenced_write_is_refused_and_names_both_tokens() {
-        let problem = Problem::from(&Error::Fenced {
-            name: "fencedLock".into(),
-            fence: 33,
-            seen: 34,
-        });
+        let problem = Problem::from(&Error::Fenced { name: "fencedLock".into(), fence: 33, seen: 34 });
         assert_eq!((problem.fence, problem.seen), (Some(33), Some(34)));
-        assert_eq!(
-            (problem.status.as_u16(), problem.outcome),
-            (409, AnswerOutcome::Refused)
-        );
+        assert_eq!((problem.status.as_u16(), problem.outcome), (409, AnswerOutcome::Refused));
         let text = problem.text();
         let named = ["锁已失效", " 33 ", " 34 "];
         assert!(named.iter().all(|word| text.contains(word)), "{text}");

@@ -126,10 +126,7 @@ pub(super) struct Queue<T> {
 
 impl<T> Default for Queue<T> {
     fn default() -> Self {
-        Self {
-            in_order_asked: Mutex::default(),
-            ended: Notify::new(),
-        }
+        Self { in_order_asked: Mutex::default(), ended: Notify::new() }
     }
 }
 
@@ -177,13 +174,11 @@ impl<T: QueueEntry> Queue<T> {
                 return Err(Error::TooMany { what, most });
             }
         }
-        for (of, most) in [
-            (Some(visitor), T::MAX_REMEMBERED_OF_A_VISITOR),
-            (None, T::MAX_REMEMBERED),
-        ] {
-            let mut ended = entries.iter().enumerate().filter(|(_, other)| {
-                other.has_ended() && of.is_none_or(|of| other.ticket().visitor == *of)
-            });
+        for (of, most) in [(Some(visitor), T::MAX_REMEMBERED_OF_A_VISITOR), (None, T::MAX_REMEMBERED)] {
+            let mut ended = entries
+                .iter()
+                .enumerate()
+                .filter(|(_, other)| other.has_ended() && of.is_none_or(|of| other.ticket().visitor == *of));
             // The first of `most` or more is the oldest.
             if let Some((oldest, _)) = ended.next()
                 && ended.count() + 1 >= most
@@ -197,9 +192,7 @@ impl<T: QueueEntry> Queue<T> {
 
     /// The unfinished entries that were asked for before this one and exclude it. Once there are none, its turn has come.
     pub(super) fn before(&self, entry: &T) -> Vec<Arc<T>> {
-        let Ticket {
-            id, is_exclusive, ..
-        } = entry.ticket();
+        let Ticket { id, is_exclusive, .. } = entry.ticket();
         let mut before = self.unfinished();
         let own = before.iter().position(|other| other.ticket().id == *id);
         before.truncate(own.unwrap_or_default());
@@ -214,15 +207,12 @@ impl<T: QueueEntry> Queue<T> {
         }
         let before = self.before(entry);
         let time_left = |is_exclusive: bool| {
-            let those = before
-                .iter()
-                .filter(move |other| other.ticket().is_exclusive == is_exclusive);
+            let those = before.iter().filter(move |other| other.ticket().is_exclusive == is_exclusive);
             those.map(|other| other.time_left())
         };
         Place {
             position: before.len(),
-            starts_in: time_left(true).sum::<Duration>()
-                + time_left(false).max().unwrap_or_default(),
+            starts_in: time_left(true).sum::<Duration>() + time_left(false).max().unwrap_or_default(),
         }
     }
 
@@ -243,27 +233,20 @@ impl<T: QueueEntry> Queue<T> {
     /// Cancels all entries that wait for their turn. Returns how many.
     pub(super) fn cancel_waiting(&self) -> usize {
         let waiting = self.waiting().into_iter();
-        waiting
-            .inspect(|entry| entry.ticket().cancel.cancel())
-            .count()
+        waiting.inspect(|entry| entry.ticket().cancel.cancel()).count()
     }
 
     /// The entries of a visitor, remembered ones included, the newest request first.
     pub(super) fn of_visitor(&self, visitor: &Visitor) -> Vec<Arc<T>> {
         let entries = self.in_order_asked.lock();
         let newest_first = entries.iter().rev();
-        newest_first
-            .filter(|entry| entry.ticket().visitor == *visitor)
-            .cloned()
-            .collect()
+        newest_first.filter(|entry| entry.ticket().visitor == *visitor).cloned().collect()
     }
 
     /// An entry of any visitor, a remembered one too.
     pub(super) fn find(&self, id: &str) -> Result<Arc<T>, Error> {
         let entries = self.in_order_asked.lock();
-        let found = entries
-            .iter()
-            .find(|entry| entry.ticket().id.to_string() == id);
+        let found = entries.iter().find(|entry| entry.ticket().id.to_string() == id);
         found.cloned().ok_or_else(|| T::not_found(id))
     }
 
@@ -324,11 +307,7 @@ mod tests {
 
     fn entry(visitor: &str, is_exclusive: bool) -> Arc<Entry> {
         Arc::new(Entry {
-            ticket: Ticket::new(
-                Visitor::named(visitor),
-                is_exclusive,
-                CancellationToken::new(),
-            ),
+            ticket: Ticket::new(Visitor::named(visitor), is_exclusive, CancellationToken::new()),
             is_watched: false.into(),
             has_ended: false.into(),
         })
@@ -347,13 +326,8 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn an_exclusive_entry_waits_and_is_waited_for() {
         let queue = Queue::default();
-        let all = [
-            ("one", false),
-            ("two", true),
-            ("three", false),
-            ("four", true),
-        ]
-        .map(|(visitor, is_exclusive)| add(&queue, visitor, is_exclusive));
+        let all = [("one", false), ("two", true), ("three", false), ("four", true)]
+            .map(|(visitor, is_exclusive)| add(&queue, visitor, is_exclusive));
         let [first, alone, next, _] = &all;
         let places = || {
             let places = all.each_ref().map(|one| queue.place_of(one));
@@ -379,24 +353,16 @@ mod tests {
             .map(|(visitor, is_exclusive)| add(&queue, visitor, is_exclusive));
         all[0].ticket.begin();
         let waiting = queue.waiting().into_iter().map(|entry| entry.ticket.id);
-        assert_eq!(
-            waiting.collect::<Vec<_>>(),
-            [all[1].ticket.id, all[2].ticket.id]
-        );
+        assert_eq!(waiting.collect::<Vec<_>>(), [all[1].ticket.id, all[2].ticket.id]);
         assert_eq!(queue.cancel_waiting(), 2);
-        assert_eq!(
-            all.map(|one| one.ticket.cancel.is_cancelled()),
-            [false, true, true]
-        );
+        assert_eq!(all.map(|one| one.ticket.cancel.is_cancelled()), [false, true, true]);
     }
 
     /// Forty visitors, and one who asks for more than is theirs.
     #[test]
     fn a_visitor_takes_no_more_than_its_own_places() {
         let queue = Queue::default();
-        let all: Vec<_> = (0..40)
-            .map(|n| add(&queue, &format!("visitor {n}"), false))
-            .collect();
+        let all: Vec<_> = (0..40).map(|n| add(&queue, &format!("visitor {n}"), false)).collect();
         for _ in 1..4 {
             add(&queue, "visitor 7", false);
         }
@@ -436,8 +402,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn an_entry_leaves_the_queue_with_its_visitor() {
         let queue = Queue::default();
-        let [watched, abandoned, cancelled] =
-            ["one", "two", "three"].map(|of| add(&queue, of, true));
+        let [watched, abandoned, cancelled] = ["one", "two", "three"].map(|of| add(&queue, of, true));
         watched.is_watched.store(true, Ordering::Relaxed);
         let departure = async |entry: &Entry| {
             let left = async {
@@ -450,19 +415,10 @@ mod tests {
             timeout(4 * LEAVE_TIMEOUT, left).await.ok()
         };
         cancelled.ticket.cancel.cancel();
-        assert_eq!(
-            departure(&cancelled).await,
-            Some("it was cancelled before it began")
-        );
-        assert_eq!(
-            departure(&abandoned).await,
-            Some("its visitor has left the queue")
-        );
+        assert_eq!(departure(&cancelled).await, Some("it was cancelled before it began"));
+        assert_eq!(departure(&abandoned).await, Some("its visitor has left the queue"));
         assert_eq!(departure(&watched).await, None);
         watched.is_watched.store(false, Ordering::Relaxed);
-        assert_eq!(
-            departure(&watched).await,
-            Some("its visitor has left the queue")
-        );
+        assert_eq!(departure(&watched).await, Some("its visitor has left the queue"));
     }
 }

@@ -23,8 +23,7 @@ use crate::{
     ctx::Ctx,
     error::Error as Domain,
     replay::{
-        ActorHost, Log, MoveRequests, NextMove, Pace, PlayOptions, Race, RaceScript, ReplayEnd,
-        ReplayEvent, Timing,
+        ActorHost, Log, MoveRequests, NextMove, Pace, PlayOptions, Race, RaceScript, ReplayEnd, ReplayEvent, Timing,
     },
     section::Point,
 };
@@ -103,11 +102,7 @@ pub(super) struct WatchedReplay {
 
 impl WatchedReplay {
     fn of(replay: &VisitorReplay) -> Self {
-        Self {
-            id: replay.ticket.id,
-            cured: replay.cured,
-            pace: replay.pace,
-        }
+        Self { id: replay.ticket.id, cured: replay.cured, pace: replay.pace }
     }
 }
 
@@ -265,9 +260,7 @@ impl Replays {
                 announced = position;
                 replay.log.add(ReplayEvent::caption(
                     format!("排队：前面还有 {position} 个重演；会弄停服务器的重演，一次只演一个"),
-                    format!(
-                        "waiting: {position} replays come first; one that breaks servers is played alone"
-                    ),
+                    format!("waiting: {position} replays come first; one that breaks servers is played alone"),
                 ));
             }
             if replay.ticket.asked.elapsed() > PERSON_GRACE {
@@ -279,24 +272,15 @@ impl Replays {
 
     /// The lesson of a replay in another instance that excludes this one, since its director would undo the faults that this
     /// one needs; `None` if there is none.
-    async fn blocking_lesson(
-        &self,
-        replay: &VisitorReplay,
-        config: &Config,
-    ) -> Option<&'static str> {
+    async fn blocking_lesson(&self, replay: &VisitorReplay, config: &Config) -> Option<&'static str> {
         let ask = fetch_replays_of_others(config);
         let playing = self.others.asked_since(Instant::now(), ask).await;
-        playing
-            .iter()
-            .find_map(|played| played.blocking_lesson(replay.ticket.is_exclusive, config))
+        playing.iter().find_map(|played| played.blocking_lesson(replay.ticket.is_exclusive, config))
     }
 
     /// The unfinished replays, waiting ones included, as other instances get them.
     pub(super) fn playing(&self) -> Vec<RemoteReplay> {
-        let played = |replay: &Arc<VisitorReplay>| RemoteReplay {
-            lesson: replay.lesson.to_owned(),
-            pace: replay.pace,
-        };
+        let played = |replay: &Arc<VisitorReplay>| RemoteReplay { lesson: replay.lesson.to_owned(), pace: replay.pace };
         self.queue.unfinished().iter().map(played).collect()
     }
 
@@ -307,11 +291,7 @@ impl Replays {
         for replay in self.queue.of_visitor(visitor) {
             let found = races.iter().position(|race| race.lesson == replay.lesson);
             let at = found.unwrap_or_else(|| {
-                races.push(VisitorRace {
-                    lesson: replay.lesson,
-                    running: false,
-                    replays: Vec::new(),
-                });
+                races.push(VisitorRace { lesson: replay.lesson, running: false, replays: Vec::new() });
                 races.len() - 1
             });
             let race = &mut races[at];
@@ -325,11 +305,7 @@ impl Replays {
 
     /// Lists these replays for all visitors; [`Error::NoReplay`], and none is listed, if one does not exist or is not of this
     /// lesson.
-    pub(super) fn share(
-        &self,
-        lesson: &'static str,
-        ids: &[Uuid],
-    ) -> Result<Vec<WatchedReplay>, Error> {
+    pub(super) fn share(&self, lesson: &'static str, ids: &[Uuid]) -> Result<Vec<WatchedReplay>, Error> {
         let find = |id: &Uuid| match self.queue.find(&id.to_string())? {
             replay if replay.lesson == lesson => Ok(replay),
             _ => Err(Error::NoReplay(id.to_string())),
@@ -345,9 +321,7 @@ impl Replays {
 
 /// Cancels those of these replays that wait for a person, and logs the reason in each: the replay of `lesson` comes next.
 fn end_those_that_wait_for_people(replays: &[Arc<VisitorReplay>], lesson: &str) {
-    let waiting = replays
-        .iter()
-        .filter(|replay| replay.pace.waits_for_people());
+    let waiting = replays.iter().filter(|replay| replay.pace.waits_for_people());
     for replay in waiting {
         replay.log.add(ReplayEvent::caption(
             format!("第 {lesson} 课等了很久，现在轮到它：请过后再来"),
@@ -360,10 +334,7 @@ fn end_those_that_wait_for_people(replays: &[Arc<VisitorReplay>], lesson: &str) 
 /// The instances of the cluster, or this one if there is no cluster.
 fn actor_hosts(app: &AppState) -> Vec<ActorHost> {
     let config = &app.ctx.config;
-    let there = |url: &String| ActorHost::Remote {
-        url: url.clone(),
-        token: config.admin_token(),
-    };
+    let there = |url: &String| ActorHost::Remote { url: url.clone(), token: config.admin_token() };
     match config.cluster.instances.is_empty() {
         true => vec![ActorHost::Local(app.ctx.clone())],
         false => config.cluster.instances.iter().map(there).collect(),
@@ -376,12 +347,7 @@ pub(super) mod tests {
     use tokio::time::timeout;
     use tokio_util::sync::CancellationToken;
 
-    pub(in crate::http) fn replay(
-        visitor: &str,
-        lesson: &'static str,
-        pace: Pace,
-        alone: bool,
-    ) -> Arc<VisitorReplay> {
+    pub(in crate::http) fn replay(visitor: &str, lesson: &'static str, pace: Pace, alone: bool) -> Arc<VisitorReplay> {
         Arc::new(VisitorReplay {
             ticket: Ticket::new(Visitor::named(visitor), alone, CancellationToken::new()),
             lesson,
@@ -413,20 +379,11 @@ pub(super) mod tests {
         let races = replays.races_of(&Visitor::named("one"));
         assert_eq!(races.len(), 1, "{races:?}");
         let ids: Vec<_> = races[0].replays.iter().map(|one| one.id).collect();
-        assert_eq!(
-            (ids, races[0].running),
-            (vec![cure.ticket.id, flaw.ticket.id], true)
-        );
+        assert_eq!((ids, races[0].running), (vec![cure.ticket.id, flaw.ticket.id], true));
         let other = replays.share("2.3", &[flaw.ticket.id]);
         assert!(matches!(other, Err(Error::NoReplay(_))), "{other:?}");
         assert!(!flaw.is_shared.load(Ordering::Relaxed));
-        assert_eq!(
-            replays
-                .share("1.3", &[flaw.ticket.id])
-                .map(|shown| shown.len())
-                .ok(),
-            Some(1)
-        );
+        assert_eq!(replays.share("1.3", &[flaw.ticket.id]).map(|shown| shown.len()).ok(), Some(1));
         assert!(flaw.is_shared.load(Ordering::Relaxed));
     }
 

@@ -73,9 +73,7 @@ pub struct Args {
 }
 
 fn parse_setting(text: &str) -> Result<(String, String), String> {
-    let (key, value) = text
-        .split_once('=')
-        .ok_or_else(|| localized!("必须写成 KEY=VALUE", "must be KEY=VALUE"))?;
+    let (key, value) = text.split_once('=').ok_or_else(|| localized!("必须写成 KEY=VALUE", "must be KEY=VALUE"))?;
     Ok((key.to_owned(), value.to_owned()))
 }
 
@@ -95,33 +93,18 @@ pub async fn run(args: Args, stopping: CancellationToken) -> Result<(), Failure>
     }
 
     let ctx = Ctx::new(config).map_err(|e| Failure::Unusable(e.to_string()))?;
-    let app = AppState::new(ctx.clone(), stopping.clone())
-        .map_err(|e| Failure::Unusable(e.to_string()))?;
-    let background = [
-        tokio::spawn(Arc::clone(&app.server_watch).watch()),
-        tokio::spawn(metrics_upkeep(app.clone())),
-    ];
+    let app = AppState::new(ctx.clone(), stopping.clone()).map_err(|e| Failure::Unusable(e.to_string()))?;
+    let background = [tokio::spawn(Arc::clone(&app.server_watch).watch()), tokio::spawn(metrics_upkeep(app.clone()))];
     let consumer = tokio::spawn(instance::write_queued_orders(ctx.clone()));
     tracing::info!("oversell {} listens on {}", ctx.instance, app.own_address());
     if let Some(file) = &args.json {
-        let instance = InstanceAddress {
-            name: ctx.instance.clone(),
-            url: app.own_address(),
-            pid: std::process::id(),
-        };
+        let instance = InstanceAddress { name: ctx.instance.clone(), url: app.own_address(), pid: std::process::id() };
         write_address(file, &instance).map_err(|e| unusable!("{}: {e}", file.display()))?;
     }
 
     // A fifth of the time is for releasing the locks of dropped handlers.
     let router = routes::router(&app);
-    let stopped = serve(
-        listener,
-        router,
-        &ctx.config.server,
-        &stopping,
-        limit.mul_f64(0.8),
-    )
-    .await;
+    let stopped = serve(listener, router, &ctx.config.server, &stopping, limit.mul_f64(0.8)).await;
     background.iter().for_each(tokio::task::JoinHandle::abort);
     // Answered orders are written while there are connections.
     ctx.closing.cancel();
@@ -161,15 +144,8 @@ pub(super) async fn serve(
     http.timer(TokioTimer::new())
         .header_read_timeout(Duration::from_millis(limits.header_timeout_ms))
         .max_buf_size(MAX_HEAD_BYTES);
-    let (open, ending, cut) = (
-        TaskTracker::new(),
-        GracefulShutdown::new(),
-        CancellationToken::new(),
-    );
-    while let Some((stream, peer)) = stop
-        .run_until_cancelled(Listener::accept(&mut listener))
-        .await
-    {
+    let (open, ending, cut) = (TaskTracker::new(), GracefulShutdown::new(), CancellationToken::new());
+    while let Some((stream, peer)) = stop.run_until_cancelled(Listener::accept(&mut listener)).await {
         // A connection over the limit is closed. Small answers must not wait for acknowledgements.
         if open.len() >= limits.connections || stream.set_nodelay(true).is_err() {
             continue;
@@ -208,10 +184,7 @@ pub(super) fn is_open(config: &Config) -> bool {
         published => published,
     };
     let host = host.trim_start_matches('[').trim_end_matches(']');
-    let is_local = host == "localhost"
-        || host
-            .parse::<IpAddr>()
-            .is_ok_and(|address| address.is_loopback());
+    let is_local = host == "localhost" || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback());
     !is_local && config.admin.token.expose_secret().is_empty()
 }
 
@@ -254,11 +227,8 @@ fn load_config(args: &Args) -> Result<Config, Failure> {
              environment, or put it in a file for --config"
         ));
     }
-    let mut overrides: Vec<(&str, String)> = args
-        .set
-        .iter()
-        .map(|(key, value)| (key.as_str(), value.clone()))
-        .collect();
+    let mut overrides: Vec<(&str, String)> =
+        args.set.iter().map(|(key, value)| (key.as_str(), value.clone())).collect();
     overrides.extend(args.port.map(|port| ("server.port", port.to_string())));
     overrides.extend(args.host.clone().map(|host| ("server.host", host)));
     let config = match &args.config {
@@ -295,10 +265,7 @@ async fn bind(config: &mut Config) -> Result<TcpListener, Failure> {
                 "port {port} is in use; choose another with --port"
             )
         }
-        _ => unusable_localized!(
-            "不能监听 {host}:{port}：{e}",
-            "cannot listen on {host}:{port}: {e}"
-        ),
+        _ => unusable_localized!("不能监听 {host}:{port}：{e}", "cannot listen on {host}:{port}: {e}"),
     };
     let listener = TcpListener::bind((host, port)).await.map_err(refused)?;
     config.server.port = listener.local_addr().map_err(refused)?.port();

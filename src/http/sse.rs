@@ -37,7 +37,6 @@ pub(super) fn stream_response(
     events: impl Stream<Item = Result<Event, Error>> + Send + 'static,
 ) -> Response {
     let stopping = app.stopping.clone().cancelled_owned();
-    let events = Sse::new(events.take_until(stopping))
-        .keep_alive(KeepAlive::new().interval(KEEP_ALIVE_INTERVAL));
+    let events = Sse::new(events.take_until(stopping)).keep_alive(KeepAlive::new().interval(KEEP_ALIVE_INTERVAL));
     ([UNBUFFERED], events).into_response()
 }

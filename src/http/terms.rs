@@ -51,10 +51,7 @@ impl Who {
         let length = text.chars().count();
         let is_unseen = |c: char| {
             use Category::{Control, Format, LineSeparator, ParagraphSeparator};
-            matches!(
-                c.general_category(),
-                Control | Format | LineSeparator | ParagraphSeparator
-            )
+            matches!(c.general_category(), Control | Format | LineSeparator | ParagraphSeparator)
         };
         if (1..=MAX_NAME_CHARS).contains(&length) && !text.chars().any(is_unseen) {
             return Ok(());
@@ -67,9 +64,7 @@ impl Who {
 
 impl PartialSchema for Who {
     fn schema() -> RefOr<Schema> {
-        let text = ObjectBuilder::new()
-            .schema_type(Type::String)
-            .examples([serde_json::json!("小明")]);
+        let text = ObjectBuilder::new().schema_type(Type::String).examples([serde_json::json!("小明")]);
         text.min_length(Some(1))
             .max_length(Some(MAX_NAME_CHARS))
             .pattern(Some(r"^[^\p{Cc}\p{Cf}\p{Zl}\p{Zp}]*$"))

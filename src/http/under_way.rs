@@ -39,10 +39,7 @@ impl<K: Copy + Eq + Hash> RequestCounts<K> {
     /// Counts a request of this product or client until the guard is dropped.
     pub(super) fn count(&self, key: K) -> CountGuard<K> {
         *self.0.lock().entry(key).or_default() += 1;
-        CountGuard {
-            all: self.clone(),
-            key,
-        }
+        CountGuard { all: self.clone(), key }
     }
 
     /// How many requests of this product or client are under way now.
@@ -85,10 +82,7 @@ impl InstancePoll {
     /// counts for the silent instances, which share one entry under all their names, or addresses until they have answered once.
     pub(super) async fn poll(&mut self, stock_id: i64, sent: u64) -> BTreeMap<String, u64> {
         let answers = join_all(self.0.keys().map(|url| {
-            let url = format!(
-                "{}/health/under-way?stock_id={stock_id}",
-                url.trim_end_matches('/')
-            );
+            let url = format!("{}/health/under-way?stock_id={stock_id}", url.trim_end_matches('/'));
             let asked = client().get(url).timeout(REPLY_TIMEOUT).answer();
             async { asked.await?.success()?.json::<UnderWayBody>() }
         }));

@@ -60,14 +60,11 @@ impl FromRequestParts<AppState> for Visitor {
             return Ok(Self(format!("{ADDRESS_ID_PREFIX}{address}").into()));
         };
         let is_plain = |id: &&str| {
-            (MIN_ID_LEN..=MAX_ID_LEN).contains(&id.len())
-                && id.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-')
+            (MIN_ID_LEN..=MAX_ID_LEN).contains(&id.len()) && id.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-')
         };
         let id = given.to_str().ok().filter(is_plain);
-        let rule =
-            || format!("must be {MIN_ID_LEN} to {MAX_ID_LEN} letters, digits and hyphens of ASCII");
-        id.map(|id| Self(id.into()))
-            .ok_or_else(|| Error::bad_input(VISITOR_HEADER, rule()))
+        let rule = || format!("must be {MIN_ID_LEN} to {MAX_ID_LEN} letters, digits and hyphens of ASCII");
+        id.map(|id| Self(id.into())).ok_or_else(|| Error::bad_input(VISITOR_HEADER, rule()))
     }
 }
 
@@ -75,20 +72,14 @@ impl FromRequestParts<AppState> for Visitor {
 /// connection; `None` without either.
 pub(super) fn sender(headers: &HeaderMap, peer: Option<SocketAddr>) -> Option<IpAddr> {
     let named = headers.get_all("x-forwarded-for").iter().next_back();
-    let named =
-        named.and_then(|value| value.to_str().ok()?.rsplit(',').next()?.trim().parse().ok());
+    let named = named.and_then(|value| value.to_str().ok()?.rsplit(',').next()?.trim().parse().ok());
     named.or(peer.map(|peer| peer.ip()))
 }
 
 /// A label for others to read, which a client can forge: the first address that a proxy names, else that of the connection,
 /// else `somebody`.
 pub(super) fn origin(headers: &HeaderMap, peer: Option<SocketAddr>) -> String {
-    let named = headers
-        .get("x-forwarded-for")
-        .and_then(|value| value.to_str().ok())
-        .and_then(|v| v.split(',').next());
+    let named = headers.get("x-forwarded-for").and_then(|value| value.to_str().ok()).and_then(|v| v.split(',').next());
     let named = named.and_then(|address| address.trim().parse().ok());
-    named
-        .or(peer.map(|peer| peer.ip()))
-        .map_or_else(|| "somebody".into(), |address| address.to_string())
+    named.or(peer.map(|peer| peer.ip())).map_or_else(|| "somebody".into(), |address| address.to_string())
 }

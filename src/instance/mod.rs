@@ -45,11 +45,7 @@ pub(crate) struct ServerWatch {
 impl ServerWatch {
     /// A watch with these clients; nothing is asked or done yet.
     pub(crate) fn new(ctx: Ctx) -> Self {
-        Self {
-            ctx,
-            probes: Probes::default(),
-            startup: Progress::default(),
-        }
+        Self { ctx, probes: Probes::default(), startup: Progress::default() }
     }
 
     /// Probes every server, or returns the cached states. A MySQL without its tables counts as down.
@@ -61,10 +57,7 @@ impl ServerWatch {
         let why = self.startup.obstacle();
         let why = why.map_or_else(|| " yet".into(), |why| format!(" ({why})"));
         let detail = format!("{}, without its tables{why}", states.mysql.detail);
-        Arc::new(States {
-            mysql: State::down(detail),
-            ..States::clone(&states)
-        })
+        Arc::new(States { mysql: State::down(detail), ..States::clone(&states) })
     }
 
     /// Waits until these servers are up. One that seems down is asked again for [`RECOVERY_WAIT`], since it may be slow or
@@ -77,10 +70,7 @@ impl ServerWatch {
                 return Ok(());
             };
             if begun.elapsed() > RECOVERY_WAIT {
-                return Err(Error::Unavailable {
-                    server: server.name(),
-                    reason: states.of(server).detail.clone(),
-                });
+                return Err(Error::Unavailable { server: server.name(), reason: states.of(server).detail.clone() });
             }
             sleep(MAX_CACHE_AGE_WHILE_DOWN).await;
         }
@@ -106,11 +96,7 @@ impl ServerWatch {
                 log_changes(known.as_deref(), &states);
                 known = Some(states);
             }
-            pause = if all_up {
-                PROBE_INTERVAL
-            } else {
-                (pause * 2).min(MAX_PROBE_PAUSE)
-            };
+            pause = if all_up { PROBE_INTERVAL } else { (pause * 2).min(MAX_PROBE_PAUSE) };
             sleep(pause).await;
         }
     }
@@ -122,10 +108,7 @@ fn log_changes(known: Option<&States>, states: &States) {
         let name = server.name();
         match (known.map(|known| known.of(server).up), now.up) {
             (None | Some(true), false) => {
-                tracing::warn!(
-                    "{name} cannot be used ({}); what needs it is answered 503 until it can",
-                    now.detail
-                );
+                tracing::warn!("{name} cannot be used ({}); what needs it is answered 503 until it can", now.detail);
             }
             (None | Some(false), true) => tracing::info!("{name} can be used ({})", now.detail),
             _ => {}

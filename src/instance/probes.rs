@@ -90,12 +90,7 @@ pub(crate) struct States {
 
 impl State {
     pub(super) fn down(detail: String) -> Self {
-        Self {
-            up: false,
-            detail,
-            session_lost_ms: None,
-            members: Vec::new(),
-        }
+        Self { up: false, detail, session_lost_ms: None, members: Vec::new() }
     }
 }
 
@@ -123,11 +118,7 @@ impl Probes {
     /// The states of all servers, from the last probe if it is new enough.
     pub(super) async fn probe(&self, ctx: &Ctx) -> Arc<States> {
         let mut last = self.0.lock().await;
-        if let Some((_, states)) = last
-            .states
-            .as_ref()
-            .filter(|(when, states)| when.elapsed() < states.max_age())
-        {
+        if let Some((_, states)) = last.states.as_ref().filter(|(when, states)| when.elapsed() < states.max_age()) {
             return Arc::clone(states);
         }
         let (mysql, redis, mut zookeeper) = tokio::join!(
@@ -135,14 +126,9 @@ impl Probes {
             probe_state(probe_redis(ctx, &mut last.redis_writer)),
             probe_state(probe_zookeeper(ctx))
         );
-        zookeeper.session_lost_ms = last
-            .session
-            .session_lost_for_ms(ctx.zk.session().ok().map(|client| client.session_id().0));
-        let states = Arc::new(States {
-            mysql,
-            redis,
-            zookeeper,
-        });
+        zookeeper.session_lost_ms =
+            last.session.session_lost_for_ms(ctx.zk.session().ok().map(|client| client.session_id().0));
+        let states = Arc::new(States { mysql, redis, zookeeper });
         last.states = Some((Instant::now(), Arc::clone(&states)));
         states
     }
@@ -156,10 +142,7 @@ impl Session {
             self.lost = self.id.and(Some(Instant::now()));
             self.id = id;
         }
-        let ago = self
-            .lost
-            .map(|lost| lost.elapsed())
-            .filter(|ago| *ago < SESSION_LOSS_DISPLAY_TIME)?;
+        let ago = self.lost.map(|lost| lost.elapsed()).filter(|ago| *ago < SESSION_LOSS_DISPLAY_TIME)?;
         u64::try_from(ago.as_millis()).ok()
     }
 }
@@ -182,11 +165,7 @@ impl States {
     }
 
     fn max_age(&self) -> Duration {
-        if self.all_up() {
-            MAX_CACHE_AGE
-        } else {
-            MAX_CACHE_AGE_WHILE_DOWN
-        }
+        if self.all_up() { MAX_CACHE_AGE } else { MAX_CACHE_AGE_WHILE_DOWN }
     }
 
     /// The strategies that cannot work now, because a server that they need is down.
@@ -197,16 +176,9 @@ impl States {
 }
 
 /// Runs the probe of a server; one that fails or takes longer than [`PROBE_TIMEOUT`] makes the state down.
-async fn probe_state(
-    probe: impl Future<Output = Result<(String, Vec<NamedServer>), Error>>,
-) -> State {
+async fn probe_state(probe: impl Future<Output = Result<(String, Vec<NamedServer>), Error>>) -> State {
     match timeout(PROBE_TIMEOUT, probe).await {
-        Ok(Ok((detail, members))) => State {
-            up: true,
-            detail,
-            session_lost_ms: None,
-            members,
-        },
+        Ok(Ok((detail, members))) => State { up: true, detail, session_lost_ms: None, members },
         Ok(Err(error)) => State::down(public_detail(&error)),
         Err(_) => State::down(format!("no answer within {} ms", PROBE_TIMEOUT.as_millis())),
     }
@@ -231,18 +203,13 @@ const NODE_STATUS: &str = "SHOW GLOBAL STATUS WHERE Variable_name IN \
 fn named_server(members: &[String], at: &str, role: Role) -> Option<NamedServer> {
     let mut members = members.iter().filter_map(|member| member.split_once('='));
     let (name, _) = members.find(|(_, of)| *of == at)?;
-    Some(NamedServer {
-        name: name.to_owned(),
-        role,
-    })
+    Some(NamedServer { name: name.to_owned(), role })
 }
 
 /// The version of MySQL, and the named nodes of its cluster. A server that does not take writes is an error.
 async fn probe_mysql(ctx: &Ctx) -> Result<(String, Vec<NamedServer>), Error> {
     let mut conn = ctx.admin_pool.conn(PROBE_TIMEOUT).await?;
-    let version = sqlx::query_scalar("SELECT VERSION()")
-        .fetch_one(&mut *conn)
-        .await?;
+    let version = sqlx::query_scalar("SELECT VERSION()").fetch_one(&mut *conn).await?;
     let node = conn.fetch_all(NODE_STATUS).await?;
     let said = |row: &MySqlRow| -> sqlx::Result<_> { Ok((row.try_get(0)?, row.try_get(1)?)) };
     let node = node.iter().map(said).collect::<Result<_, _>>()?;
@@ -255,11 +222,7 @@ async fn probe_mysql(ctx: &Ctx) -> Result<(String, Vec<NamedServer>), Error> {
         }
         false => {
             conn.done();
-            Err(Error::refused(
-                Server::MySql,
-                NOT_IN_ITS_CLUSTER,
-                "no majority, or joining",
-            ))
+            Err(Error::refused(Server::MySql, NOT_IN_ITS_CLUSTER, "no majority, or joining"))
         }
     }
 }
@@ -288,18 +251,13 @@ async fn probe_redis(
     ctx: &Ctx,
     writer: &mut Option<MultiplexedConnection>,
 ) -> Result<(String, Vec<NamedServer>), Error> {
-    let info = redis::cmd("INFO")
-        .query_async(&mut ctx.redis.connection())
-        .await;
+    let info = redis::cmd("INFO").query_async(&mut ctx.redis.connection()).await;
     let info: String = info?;
     // A replica refuses this write, which changes nothing, and its connection goes: with Sentinels, the next one leads to the
     // primary.
     if info_value(&info, "role:") == Some("slave") {
         let nothing = ctx.redis_key("oversell:nothing");
-        redis::cmd("UNLINK")
-            .arg(nothing)
-            .exec_async(&mut ctx.redis.connection())
-            .await?;
+        redis::cmd("UNLINK").arg(nothing).exec_async(&mut ctx.redis.connection()).await?;
     }
     ask_redis_for_writes(ctx, writer).await?;
     let version = info_value(&info, "redis_version:").unwrap_or("of unknown version");
@@ -317,19 +275,13 @@ async fn probe_redis(
 /// Fails if Redis refuses writes ([`REFUSED_WRITES`]) or cannot be connected to; asks by a write that changes nothing. No answer in
 /// time is `Ok`: Redis only holds writes back (CLIENT PAUSE). The connection in `writer` is for this alone, because answers behind a
 /// held write would wait too; it is kept only after a success.
-async fn ask_redis_for_writes(
-    ctx: &Ctx,
-    writer: &mut Option<MultiplexedConnection>,
-) -> Result<(), Error> {
+async fn ask_redis_for_writes(ctx: &Ctx, writer: &mut Option<MultiplexedConnection>) -> Result<(), Error> {
     let mut connection = match writer.take() {
         Some(connection) => connection,
         None => ctx.redis.own_connection().await?,
     };
     let mut nothing = redis::cmd("SETRANGE");
-    nothing
-        .arg(ctx.redis_key("oversell:nothing"))
-        .arg(0)
-        .arg("");
+    nothing.arg(ctx.redis_key("oversell:nothing")).arg(0).arg("");
     match timeout(WRITE_TIMEOUT, nothing.exec_async(&mut connection)).await {
         Ok(Ok(())) => *writer = Some(connection),
         Ok(Err(error)) if REFUSED_WRITES.iter().any(|code| error.code() == Some(code)) => {
@@ -345,9 +297,7 @@ async fn ask_redis_for_writes(
 /// The value behind `name`, which ends with a colon, in an answer to `INFO`; `None` if it is not there.
 fn info_value<'a>(info: &'a str, name: &str) -> Option<&'a str> {
     let mut lines = info.lines();
-    lines
-        .find_map(|line| line.strip_prefix(name))
-        .map(str::trim)
+    lines.find_map(|line| line.strip_prefix(name)).map(str::trim)
 }
 
 /// The settings of the address that a Redis announces; empty if they cannot be read.
@@ -376,10 +326,7 @@ fn replicas_in_info(info: &str) -> impl Iterator<Item = (String, Role)> {
     all.filter_map(|line| {
         let (_, fields) = line.split_once(':')?;
         let field = |name| fields.split(',').find_map(|field| field.strip_prefix(name));
-        Some((
-            format!("{}:{}", field("ip=")?, field("port=")?),
-            Role::Replica,
-        ))
+        Some((format!("{}:{}", field("ip=")?, field("port=")?), Role::Replica))
     })
 }
 
@@ -430,40 +377,24 @@ mod tests {
 
     #[test]
     fn roles_of_servers_are_read_from_their_own_answers() {
-        let status = [
-            ("wsrep_incoming_addresses", "127.0.0.1:11,127.0.0.1:12"),
-            ("wsrep_local_index", "1"),
-        ];
+        let status = [("wsrep_incoming_addresses", "127.0.0.1:11,127.0.0.1:12"), ("wsrep_local_index", "1")];
         let status = status.map(|(name, value)| (name.to_owned(), value.to_owned()));
         let status = status.into_iter().collect();
         let all: Vec<_> = galera_nodes(&status).collect();
-        assert_eq!(
-            all,
-            [
-                ("127.0.0.1:11", Role::Standby),
-                ("127.0.0.1:12", Role::Writer)
-            ]
-        );
+        assert_eq!(all, [("127.0.0.1:11", Role::Standby), ("127.0.0.1:12", Role::Writer)]);
         let info = "tcp_port:11\r\nrole:master\r\nconnected_slaves:1\r\nslave0:ip=redis-2,port=12,state=online,lag=0\r\n\
                     slave_expires_tracked_keys:0\r\n";
         let all: Vec<_> = replicas_in_info(info).collect();
         assert_eq!(all, [("redis-2:12".to_owned(), Role::Replica)]);
         let announced = |host: &str, port: &str| {
-            let said = [
-                ("replica-announce-ip", host),
-                ("replica-announce-port", port),
-            ];
+            let said = [("replica-announce-ip", host), ("replica-announce-port", port)];
             let said = said.map(|(name, value)| (name.to_owned(), value.to_owned()));
             announced_primary(info, &said.into())
         };
         assert_eq!(announced("redis-1", "0").as_deref(), Some("redis-1:11"));
         assert_eq!(announced("redis-1", "13").as_deref(), Some("redis-1:13"));
         assert_eq!(announced("", "13"), None, "its host is not known");
-        assert_eq!(
-            announced_primary(info, &HashMap::new()),
-            None,
-            "it may not be asked"
-        );
+        assert_eq!(announced_primary(info, &HashMap::new()), None, "it may not be asked");
         assert_eq!(mode("Zxid: 0x1\nMode: follower\n"), Some("follower"));
     }
 

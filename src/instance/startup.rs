@@ -25,8 +25,7 @@ const CREATE_MIGRATION_TURN: [&str; 2] = [
 const TAKE_MIGRATION_TURN: &str = "UPDATE maker SET owner = ?, expires_at = UTC_TIMESTAMP(6) + INTERVAL 45 SECOND \
                     WHERE id = 1 AND expires_at < UTC_TIMESTAMP(6)";
 /// Ends this instance's turn as the maker.
-const END_MIGRATION_TURN: &str =
-    "UPDATE maker SET expires_at = '2000-01-01' WHERE id = 1 AND owner = ?";
+const END_MIGRATION_TURN: &str = "UPDATE maker SET expires_at = '2000-01-01' WHERE id = 1 AND owner = ?";
 /// How often an instance asks whether it may make the tables: short beside the time that another one takes.
 const RETRY_INTERVAL: Duration = Duration::from_millis(50);
 
@@ -50,20 +49,14 @@ impl Progress {
     /// The reason why the tables cannot be made, if a person must remove it.
     pub(super) fn obstacle(&self) -> Option<String> {
         let tables = self.tables_in_the_way.lock().join(", ");
-        (!tables.is_empty()).then(|| {
-            format!(
-                "{tables}: made by another program; rename it, or set mysql.url to another database"
-            )
-        })
+        (!tables.is_empty())
+            .then(|| format!("{tables}: made by another program; rename it, or set mysql.url to another database"))
     }
 
     /// Runs the steps that are not done yet: the tables, then the stock. The next call tries a failed step again.
     pub(super) async fn prepare(&self, ctx: &Ctx) {
-        let migrate = async {
-            tokio::time::timeout(MIGRATION_TIMEOUT, self.migrate(ctx))
-                .await
-                .map_err(|e| e.to_string())?
-        };
+        let migrate =
+            async { tokio::time::timeout(MIGRATION_TIMEOUT, self.migrate(ctx)).await.map_err(|e| e.to_string())? };
         let seed = async { stock_admin::seed(ctx).await.map_err(|e| e.to_string()) };
         run_unless_done(&self.has_tables, migrate).await;
         if self.has_tables() {
@@ -80,23 +73,15 @@ impl Progress {
 
     /// Waits until no other instance makes the tables, and makes them; does nothing if they are made. The caller bounds the wait.
     async fn migrate(&self, ctx: &Ctx) -> Result<(), String> {
-        let mut conn = ctx
-            .admin_pool
-            .conn(MIGRATION_TIMEOUT)
-            .await
-            .map_err(|e| e.to_string())?;
+        let mut conn = ctx.admin_pool.conn(MIGRATION_TIMEOUT).await.map_err(|e| e.to_string())?;
         if are_tables_made(&mut conn).await {
             conn.done();
             return Ok(());
         }
         let owner = uuid::Uuid::new_v4().to_string();
-        become_maker(&mut conn, &owner)
-            .await
-            .map_err(|e| e.to_string())?;
+        become_maker(&mut conn, &owner).await.map_err(|e| e.to_string())?;
         let made = self.make_tables(&mut conn).await;
-        let given_back = sqlx::query(END_MIGRATION_TURN)
-            .bind(&owner)
-            .execute(&mut *conn);
+        let given_back = sqlx::query(END_MIGRATION_TURN).bind(&owner).execute(&mut *conn);
         given_back.await.map_err(|e| e.to_string())?;
         conn.done();
         made
@@ -131,9 +116,7 @@ async fn run_unless_done(done: &AtomicBool, step: impl Future<Output = Result<()
 /// Whether exactly our migrations are applied, so that no instance must wait for another; false if they cannot be read.
 async fn are_tables_made(conn: &mut Conn) -> bool {
     let migrator = migrator();
-    let made = sqlx::query_as(APPLIED_MIGRATIONS)
-        .fetch_all(&mut **conn)
-        .await;
+    let made = sqlx::query_as(APPLIED_MIGRATIONS).fetch_all(&mut **conn).await;
     made.is_ok_and(|made: Vec<(i64, Vec<u8>)>| {
         let is_made = |one: &Migration| {
             let mut made = made.iter();
@@ -149,10 +132,7 @@ async fn become_maker(conn: &mut Conn, owner: &str) -> Result<(), sqlx::Error> {
         unless_contended(conn.execute(statement).await)?;
     }
     loop {
-        let taken = sqlx::query(TAKE_MIGRATION_TURN)
-            .bind(owner)
-            .execute(&mut **conn)
-            .await;
+        let taken = sqlx::query(TAKE_MIGRATION_TURN).bind(owner).execute(&mut **conn).await;
         if unless_contended(taken)?.is_some_and(|done| done.rows_affected() == 1) {
             return Ok(());
         }

@@ -50,9 +50,7 @@ pub fn classify_answer(status: u16, body: &[u8]) -> (Outcome, AnswerDetails) {
         200 if text.contains(SOLD) => Outcome::Sold,
         409 if text.contains(SOLD_OUT) => Outcome::SoldOut,
         502 | 504 => Outcome::Unknown(reason(status, &text)),
-        500.. if UNKNOWN_WORDS.iter().any(|word| text.contains(word)) => {
-            Outcome::Unknown(reason(status, &text))
-        }
+        500.. if UNKNOWN_WORDS.iter().any(|word| text.contains(word)) => Outcome::Unknown(reason(status, &text)),
         _ => Outcome::Refused(reason(status, &text)),
     };
     (outcome, AnswerDetails::default())
@@ -62,8 +60,7 @@ impl SaleAnswer<'_> {
     /// 200 with `sold` is sold, 409 with `sold_out` is sold out, `unknown` is unknown at any status; all else is refused.
     fn outcome(&self, status: u16) -> Outcome {
         let why = || {
-            let words =
-                [&self.title, &self.detail].map(|words| words.as_deref().unwrap_or_default());
+            let words = [&self.title, &self.detail].map(|words| words.as_deref().unwrap_or_default());
             reason(status, &words.join(" "))
         };
         match (status, self.outcome) {
@@ -84,11 +81,7 @@ fn reason(status: u16, text: &str) -> String {
 
 /// `N` for a word of digits; any other word is returned unchanged.
 fn without_number(word: &str) -> &str {
-    if word.bytes().all(|b| b.is_ascii_digit()) {
-        "N"
-    } else {
-        word
-    }
+    if word.bytes().all(|b| b.is_ascii_digit()) { "N" } else { word }
 }
 
 #[cfg(test)]
@@ -110,32 +103,12 @@ mod tests {
             (200, r#"{"outcome":"done"}"#, "refused"),
             (503, r#"{"outcome":"sold"}"#, "refused"),
             (409, "库存不足！", "sold out"),
-            (
-                409,
-                r#"{"title":"库存不足！","outcome":"sold_out"}"#,
-                "sold out",
-            ),
+            (409, r#"{"title":"库存不足！","outcome":"sold_out"}"#, "sold out"),
             (409, "锁已失效", "refused"),
-            (
-                409,
-                r#"{"title":"锁已失效","outcome":"refused"}"#,
-                "refused",
-            ),
-            (
-                503,
-                "lock redis-lock was not acquired within 30000 ms",
-                "refused",
-            ),
-            (
-                503,
-                r#"{"type":"urn:oversell:unknown-thing","outcome":"failed"}"#,
-                "refused",
-            ),
-            (
-                503,
-                "mysql did not answer a write; whether it was done is unknown",
-                "unknown",
-            ),
+            (409, r#"{"title":"锁已失效","outcome":"refused"}"#, "refused"),
+            (503, "lock redis-lock was not acquired within 30000 ms", "refused"),
+            (503, r#"{"type":"urn:oversell:unknown-thing","outcome":"failed"}"#, "refused"),
+            (503, "mysql did not answer a write; whether it was done is unknown", "unknown"),
             (503, "超时，结果未知", "unknown"),
             (500, r#"{"outcome":"unknown"}"#, "unknown"),
             (500, "", "refused"),
@@ -162,14 +135,8 @@ mod tests {
             tries: Vec::new(),
         };
         assert_eq!(lost, wanted);
-        assert_eq!(
-            said(r#"{"outcome":"sold","tries_us":[[1,4],[5,8]]}"#).tries,
-            [(1, 4), (5, 8)]
-        );
-        assert_eq!(
-            said(r#"{"outcome":"sold","lock":"kept"}"#),
-            AnswerDetails::default()
-        );
+        assert_eq!(said(r#"{"outcome":"sold","tries_us":[[1,4],[5,8]]}"#).tries, [(1, 4), (5, 8)]);
+        assert_eq!(said(r#"{"outcome":"sold","lock":"kept"}"#), AnswerDetails::default());
         assert_eq!(said(SOLD), AnswerDetails::default());
     }
 
@@ -179,14 +146,8 @@ mod tests {
             Outcome::Refused(why) => why,
             other => panic!("{other:?}"),
         };
-        assert_eq!(
-            reason("没有等到\npool not had within 18 ms\n"),
-            "503 没有等到 pool not had within N ms"
-        );
-        assert_eq!(
-            reason("pool not had within 107 ms"),
-            reason("pool not had within 3 ms")
-        );
+        assert_eq!(reason("没有等到\npool not had within 18 ms\n"), "503 没有等到 pool not had within N ms");
+        assert_eq!(reason("pool not had within 107 ms"), reason("pool not had within 3 ms"));
         let json = r#"{"title":"没有等到","detail":"pool not had within 9 ms","outcome":"failed"}"#;
         assert_eq!(reason(json), "503 没有等到 pool not had within N ms");
         assert_eq!(reason(""), "503");

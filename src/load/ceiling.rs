@@ -50,15 +50,8 @@ impl Ceiling {
         cancel: &CancellationToken,
     ) -> Result<Self, Failure> {
         let origin = Origin::parse(base)?;
-        let (path, bytes) = first_served(
-            base,
-            if target == ONE_INSTANCE {
-                &LIVENESS_PATHS
-            } else {
-                &STATIC_PATHS
-            },
-        )
-        .await?;
+        let (path, bytes) =
+            first_served(base, if target == ONE_INSTANCE { &LIVENESS_PATHS } else { &STATIC_PATHS }).await?;
         let request = origin.request(http::Method::GET, path)?;
         let load = Load {
             origin,
@@ -74,13 +67,7 @@ impl Ceiling {
         }
         match ended.counted.reasons.iter().next() {
             Some((why, _)) => Err(unusable!("GET {path} at {base}: {why}")),
-            None => Ok(Self {
-                target: target.into(),
-                path,
-                bytes,
-                threads,
-                throughput: ended.stats.throughput,
-            }),
+            None => Ok(Self { target: target.into(), path, bytes, threads, throughput: ended.stats.throughput }),
         }
     }
 
@@ -97,35 +84,22 @@ impl Ceiling {
             localized!("同一地址的静态文件", "a static file from the same address")
         };
         let Self { path, bytes, .. } = self;
-        localized!(
-            "{of}（GET {path}，{bytes} 字节）",
-            "{of} (GET {path}, {bytes} bytes)"
-        )
+        localized!("{of}（GET {path}，{bytes} 字节）", "{of} (GET {path}, {bytes} bytes)")
     }
 }
 
 /// The first of these paths that is served, and the size of its answer.
-async fn first_served(
-    base: &str,
-    paths: &[&'static str],
-) -> Result<(&'static str, usize), Failure> {
+async fn first_served(base: &str, paths: &[&'static str]) -> Result<(&'static str, usize), Failure> {
     for path in paths {
         if let Some(bytes) = stock_api::body_size(base, path).await {
             return Ok((path, bytes));
         }
     }
     let paths = paths.join(&localized!("，也没有 ", " or "));
-    Err(unusable_localized!(
-        "{base} 没有 {paths}",
-        "{base} does not serve {paths}"
-    ))
+    Err(unusable_localized!("{base} 没有 {paths}", "{base} does not serve {paths}"))
 }
 
 /// Counts an answer of the path like a sale: 200 as sold, every other status as refused.
 fn outcome(status: u16) -> Outcome {
-    if status == 200 {
-        Outcome::Sold
-    } else {
-        Outcome::Refused(status.to_string())
-    }
+    if status == 200 { Outcome::Sold } else { Outcome::Refused(status.to_string()) }
 }

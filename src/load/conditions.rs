@@ -57,11 +57,7 @@ impl Conditions {
     /// Reads the conditions of this machine, and of a lab if one is measured, whose folder `target` it makes and writes to.
     pub async fn read(lab: Option<&Addresses>) -> Self {
         let machine = Self {
-            command: ["oversell".to_owned()]
-                .into_iter()
-                .chain(std::env::args().skip(1))
-                .collect::<Vec<_>>()
-                .join(" "),
+            command: ["oversell".to_owned()].into_iter().chain(std::env::args().skip(1)).collect::<Vec<_>>().join(" "),
             version: env!("CARGO_PKG_VERSION"),
             commit: COMMIT,
             cores: std::thread::available_parallelism().map_or(0, usize::from),
@@ -73,29 +69,13 @@ impl Conditions {
         let Some(lab) = lab else { return machine };
         let folder = fs::create_dir_all(DATA_FOLDER).and_then(|()| fs::canonicalize(DATA_FOLDER));
         let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
-        let (mysql, redis, zookeeper, nginx) = tokio::join!(
-            mysql(&lab.mysql.url),
-            redis(lab.first_redis()),
-            zookeeper(&lab.zookeeper.connect),
-            nginx()
-        );
-        let servers = [
-            ("mysql", mysql),
-            ("redis", redis),
-            ("zookeeper", zookeeper),
-            ("nginx", nginx),
-        ];
+        let (mysql, redis, zookeeper, nginx) =
+            tokio::join!(mysql(&lab.mysql.url), redis(lab.first_redis()), zookeeper(&lab.zookeeper.connect), nginx());
+        let servers = [("mysql", mysql), ("redis", redis), ("zookeeper", zookeeper), ("nginx", nginx)];
         Self {
-            file_system: folder
-                .as_ref()
-                .ok()
-                .and_then(|folder| file_system(&mounts, folder))
-                .unwrap_or_default(),
+            file_system: folder.as_ref().ok().and_then(|folder| file_system(&mounts, folder)).unwrap_or_default(),
             fdatasync_us: folder.ok().and_then(|folder| fdatasync(&folder).ok()),
-            servers: servers
-                .into_iter()
-                .filter_map(|(server, said)| Some((server, said?)))
-                .collect(),
+            servers: servers.into_iter().filter_map(|(server, said)| Some((server, said?))).collect(),
             ..machine
         }
     }
@@ -103,13 +83,8 @@ impl Conditions {
 
 /// The processor's name, in `/proc/cpuinfo`; its architecture if there is none.
 fn cpu(info: &str) -> String {
-    let name = info
-        .lines()
-        .find_map(|line| line.strip_prefix("model name")?.split_once(':'));
-    name.map_or_else(
-        || std::env::consts::ARCH.into(),
-        |(_, name)| name.trim().into(),
-    )
+    let name = info.lines().find_map(|line| line.strip_prefix("model name")?.split_once(':'));
+    name.map_or_else(|| std::env::consts::ARCH.into(), |(_, name)| name.trim().into())
 }
 
 /// `6.1.0` of `6.1.0-18-amd64`.
@@ -125,8 +100,7 @@ fn file_system(mounts: &str, folder: &Path) -> Option<String> {
         Some((left.split(' ').nth(4)?, right.split(' ').next()?))
     });
     let over = mounts.filter(|(point, _)| folder.starts_with(point));
-    over.max_by_key(|(point, _)| point.len())
-        .map(|(_, kind)| kind.to_owned())
+    over.max_by_key(|(point, _)| point.len()).map(|(_, kind)| kind.to_owned())
 }
 
 /// Measures how long it takes to write 4 KB and have them stored, as a log does; the median in µs.
@@ -148,15 +122,9 @@ async fn mysql(url: &str) -> Option<String> {
     let ask = async {
         let pool = MySqlPool::new(MySqlOptions::new(url).connections(1)).ok()?;
         let mut conn = pool.conn(SERVER_TIMEOUT).await.ok()?;
-        let rows: Vec<(String, String)> = sqlx::query_as(SHOW_CONDITIONS)
-            .fetch_all(&mut *conn)
-            .await
-            .ok()?;
+        let rows: Vec<(String, String)> = sqlx::query_as(SHOW_CONDITIONS).fetch_all(&mut *conn).await.ok()?;
         conn.done();
-        let settings: Vec<_> = rows
-            .into_iter()
-            .map(|(name, value)| format!("{name}={value}"))
-            .collect();
+        let settings: Vec<_> = rows.into_iter().map(|(name, value)| format!("{name}={value}")).collect();
         Some(settings.join(", "))
     };
     timeout(SERVER_TIMEOUT, ask).await.ok()?
@@ -166,20 +134,12 @@ async fn mysql(url: &str) -> Option<String> {
 async fn redis(url: &str) -> Option<String> {
     let ask = async {
         let mut redis = redis_at(url).await.ok()?;
-        let info: redis::InfoDict = redis::cmd("INFO")
-            .arg("server")
-            .query_async(&mut redis)
-            .await
-            .ok()?;
+        let info: redis::InfoDict = redis::cmd("INFO").arg("server").query_async(&mut redis).await.ok()?;
         let version: String = info.get("redis_version")?;
         let mut said = format!("version={version}");
         for name in ["appendonly", "appendfsync", "save"] {
-            let (_, value): (String, String) = redis::cmd("CONFIG")
-                .arg("GET")
-                .arg(name)
-                .query_async(&mut redis)
-                .await
-                .ok()?;
+            let (_, value): (String, String) =
+                redis::cmd("CONFIG").arg("GET").arg(name).query_async(&mut redis).await.ok()?;
             said += &format!(", {name}={}", if value.is_empty() { "no" } else { &value });
         }
         Some(said)
@@ -190,12 +150,8 @@ async fn redis(url: &str) -> Option<String> {
 /// The version of the first server of ZooKeeper; `None` if it does not answer in time.
 async fn zookeeper(connect: &str) -> Option<String> {
     let ask = async {
-        let said = four_letter_command(connect.split(',').next()?, "srvr")
-            .await
-            .ok()?;
-        let version = said
-            .lines()
-            .find_map(|line| line.strip_prefix("Zookeeper version: "))?;
+        let said = four_letter_command(connect.split(',').next()?, "srvr").await.ok()?;
+        let version = said.lines().find_map(|line| line.strip_prefix("Zookeeper version: "))?;
         Some(format!("version={}", version.split(['-', ',']).next()?))
     };
     timeout(SERVER_TIMEOUT, ask).await.ok()?
@@ -214,28 +170,16 @@ async fn nginx() -> Option<String> {
 
 impl fmt::Display for Conditions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            version,
-            commit,
-            cores,
-            cpu,
-            kernel,
-            ..
-        } = self;
+        let Self { version, commit, cores, cpu, kernel, .. } = self;
         f.write_str(&localized!(
             "oversell {version} ({commit})；{cpu}，{cores} 核；Linux {kernel}",
             "oversell {version} ({commit}); {cpu}, {cores} cores; Linux {kernel}"
         ))?;
         if let Some(us) = self.fdatasync_us {
             let system = &self.file_system;
-            f.write_str(&localized!(
-                "；{system}，4 KB 的 fdatasync {us} µs",
-                "; {system}, fdatasync of 4 KB {us} µs"
-            ))?;
+            f.write_str(&localized!("；{system}，4 KB 的 fdatasync {us} µs", "; {system}, fdatasync of 4 KB {us} µs"))?;
         }
-        self.servers
-            .iter()
-            .try_for_each(|(server, said)| write!(f, "\n  {server}: {said}"))
+        self.servers.iter().try_for_each(|(server, said)| write!(f, "\n  {server}: {said}"))
     }
 }
 
@@ -247,22 +191,13 @@ mod tests {
     fn the_nearest_mount_point_gives_the_file_system() {
         let mounts = "22 1 8:1 / / rw shared:1 - ext4 /dev/sda1 rw\n23 22 0:5 / /srv rw - xfs /dev/sdb rw\n\
                       24 22 0:6 / /srv/other rw - tmpfs tmpfs rw\n";
-        assert_eq!(
-            file_system(mounts, Path::new("/srv/tree/target")).as_deref(),
-            Some("xfs")
-        );
-        assert_eq!(
-            file_system(mounts, Path::new("/srvshop")).as_deref(),
-            Some("ext4")
-        );
+        assert_eq!(file_system(mounts, Path::new("/srv/tree/target")).as_deref(), Some("xfs"));
+        assert_eq!(file_system(mounts, Path::new("/srvshop")).as_deref(), Some("ext4"));
     }
 
     #[test]
     fn a_processor_without_a_name_is_known_by_its_kind() {
-        assert_eq!(
-            cpu("processor\t: 0\nmodel name\t: Some CPU @ 2 GHz\n"),
-            "Some CPU @ 2 GHz"
-        );
+        assert_eq!(cpu("processor\t: 0\nmodel name\t: Some CPU @ 2 GHz\n"), "Some CPU @ 2 GHz");
         assert_eq!(cpu("processor\t: 0\n"), std::env::consts::ARCH);
     }
 

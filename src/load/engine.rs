@@ -52,8 +52,7 @@ const MAX_TIME_AFTER_END: Duration = Duration::from_secs(40);
 /// Makes the request with this number; all connections count together, from 0.
 pub(super) type RequestMaker = Box<dyn Fn(u64) -> Request<Body> + Send + Sync>;
 /// Reads the answer to the request with this number: its status and its body.
-pub(super) type AnswerReader =
-    Box<dyn Fn(u64, u16, &[u8]) -> (Outcome, AnswerDetails) + Send + Sync>;
+pub(super) type AnswerReader = Box<dyn Fn(u64, u16, &[u8]) -> (Outcome, AnswerDetails) + Send + Sync>;
 
 /// A load: its requests, the number of connections, and its end.
 pub(super) struct Load {
@@ -136,12 +135,7 @@ impl LoadProgress {
 
     /// Takes the records out as the result. Requests under way count as unknown in both histories, for the reason `why`.
     fn result(&self, until: Until, elapsed: Duration, why: &str) -> LoadResult {
-        let Records {
-            mut counted,
-            mut all,
-            stays,
-            lanes,
-        } = mem::take(&mut *self.recorded.lock());
+        let Records { mut counted, mut all, stays, lanes } = mem::take(&mut *self.recorded.lock());
         let claimed = self.claimed_requests();
         let under_way = claimed - all.counts.samples();
         counted.abandon(under_way, why);
@@ -151,20 +145,16 @@ impl LoadProgress {
             Until::Over(timed) => match timed.rate {
                 None => (timed.measured, 0),
                 // A request due in time may be answered after the end.
-                Some(rate) => (
-                    timed.measured.max(elapsed.saturating_sub(timed.warm_up)),
-                    timed.due(rate).saturating_sub(claimed),
-                ),
+                Some(rate) => {
+                    (timed.measured.max(elapsed.saturating_sub(timed.warm_up)), timed.due(rate).saturating_sub(claimed))
+                }
             },
         };
         // The bytes of the warm-up are in the meter too.
         let share = counted.counts.samples() as f64 / all.counts.samples().max(1) as f64;
         let stats::Bytes { received, sent } = self.meter.read();
         let part = |bytes: u64| (bytes as f64 * share) as u64;
-        let bytes = stats::Bytes {
-            received: part(received),
-            sent: part(sent),
-        };
+        let bytes = stats::Bytes { received: part(received), sent: part(sent) };
         LoadResult {
             stats: Stats::of(&counted, bytes, elapsed),
             counted,
@@ -198,12 +188,7 @@ impl Load {
         let stop = cancel.child_token();
         let mut workers = JoinSet::new();
         for (n, link) in links.into_iter().enumerate() {
-            workers.spawn(Arc::clone(&load).run_connection(
-                n,
-                link,
-                Arc::clone(&seen),
-                stop.clone(),
-            ));
+            workers.spawn(Arc::clone(&load).run_connection(n, link, Arc::clone(&seen), stop.clone()));
         }
         // A worker that panics leaves its request claimed and without an outcome, and its next ones unsent.
         let all_done = async {
@@ -211,23 +196,13 @@ impl Load {
             while let Some(done) = workers.join_next().await {
                 panics += usize::from(done.is_err());
             }
-            if panics > 0 {
-                "lost: the generator panicked"
-            } else {
-                "given up when the run was stopped"
-            }
+            if panics > 0 { "lost: the generator panicked" } else { "given up when the run was stopped" }
         };
         let given_up = async {
-            let late = timeout(load.until.max_duration(), cancel.cancelled())
-                .await
-                .is_err();
+            let late = timeout(load.until.max_duration(), cancel.cancelled()).await.is_err();
             stop.cancel();
             sleep(DRAIN_TIMEOUT).await;
-            if late {
-                "given up when the run took too long"
-            } else {
-                "given up when the run was stopped"
-            }
+            if late { "given up when the run took too long" } else { "given up when the run was stopped" }
         };
         let why = tokio::select! {
             why = all_done => why,
@@ -249,22 +224,14 @@ impl Load {
     }
 
     /// Sends and records the requests of one connection, one after the other.
-    async fn run_connection(
-        self: Arc<Self>,
-        n: usize,
-        link: Link,
-        seen: Arc<LoadProgress>,
-        stop: CancellationToken,
-    ) {
+    async fn run_connection(self: Arc<Self>, n: usize, link: Link, seen: Arc<LoadProgress>, stop: CancellationToken) {
         let mut link = Some(link);
         let mut loops = 0;
         while let Some((turn, due)) = self.next_request(&mut loops, &seen, &stop).await {
             let (outcome, said, answer) = self.send_once(turn, &mut link, &seen.meter).await;
             let done = Instant::now();
-            let instance = answer
-                .as_ref()
-                .and_then(|a| a.headers().get("x-instance"))
-                .and_then(|name| name.to_str().ok());
+            let instance =
+                answer.as_ref().and_then(|a| a.headers().get("x-instance")).and_then(|name| name.to_str().ok());
             let mut recorded = seen.recorded.lock();
             recorded.stays.extend(said.inside);
             if self.draws {
@@ -336,16 +303,11 @@ impl Load {
                     return failed(Outcome::Unknown(format!("connection cut: {why}")));
                 }
                 Err(_) => {
-                    return failed(Outcome::Unknown(format!(
-                        "no answer within {} s",
-                        ANSWER_TIMEOUT.as_secs()
-                    )));
+                    return failed(Outcome::Unknown(format!("no answer within {} s", ANSWER_TIMEOUT.as_secs())));
                 }
             }
         }
-        failed(Outcome::Refused(
-            "not sent: every connection was closed before it was used".into(),
-        ))
+        failed(Outcome::Refused("not sent: every connection was closed before it was used".into()))
     }
 }
 
@@ -355,11 +317,7 @@ impl Until {
     fn is_counted(self, due: Duration, done: Duration) -> bool {
         match self {
             Self::Loops(_) => true,
-            Self::Over(Timed {
-                warm_up,
-                rate: Some(_),
-                ..
-            }) => due >= warm_up,
+            Self::Over(Timed { warm_up, rate: Some(_), .. }) => due >= warm_up,
             Self::Over(timed) => (timed.warm_up..timed.total()).contains(&done),
         }
     }
@@ -374,12 +332,7 @@ impl Until {
 }
 
 /// Waits until the next request of an open loop is due; `None` if that is after the end, or the load was stopped.
-async fn next_due(
-    timed: Timed,
-    rate: f64,
-    seen: &LoadProgress,
-    stop: &CancellationToken,
-) -> Option<(u64, Instant)> {
+async fn next_due(timed: Timed, rate: f64, seen: &LoadProgress, stop: &CancellationToken) -> Option<(u64, Instant)> {
     let turn = seen.claimed.fetch_add(1, Ordering::Relaxed);
     let after = Duration::from_secs_f64(turn as f64 / rate);
     let due = seen.clock + after;
@@ -400,9 +353,7 @@ mod tests {
     async fn requests_of_a_worker_that_panics_are_not_forgotten() {
         let fake = Fake::open(None).await;
         let origin = Origin::parse(&fake.base).unwrap();
-        let request = origin
-            .request(http::Method::POST, "/check/lock/none")
-            .unwrap();
+        let request = origin.request(http::Method::POST, "/check/lock/none").unwrap();
         let load = Load {
             origin,
             make_request: Box::new(move |_| request.clone()),
@@ -411,10 +362,7 @@ mod tests {
             until: Until::Loops(5),
             draws: false,
         };
-        let ended = load
-            .send(&CancellationToken::new(), |_| std::future::pending())
-            .await
-            .unwrap();
+        let ended = load.send(&CancellationToken::new(), |_| std::future::pending()).await.unwrap();
         let all = ended.all.counts;
         assert_eq!((all.samples(), all.unknown), (3, 3));
         assert_eq!(ended.counted.reasons["lost: the generator panicked"], 3);
@@ -423,17 +371,9 @@ mod tests {
     #[test]
     fn answers_outside_the_measured_time_do_not_count() {
         let ms = Duration::from_millis;
-        let timed = |rate| {
-            Until::Over(Timed {
-                warm_up: ms(100),
-                measured: ms(200),
-                rate,
-            })
-        };
-        let counts = |until: Until| {
-            [(50, 90), (90, 110), (250, 290), (290, 310)]
-                .map(|(d, e)| until.is_counted(ms(d), ms(e)))
-        };
+        let timed = |rate| Until::Over(Timed { warm_up: ms(100), measured: ms(200), rate });
+        let counts =
+            |until: Until| [(50, 90), (90, 110), (250, 290), (290, 310)].map(|(d, e)| until.is_counted(ms(d), ms(e)));
         assert_eq!(counts(timed(None)), [false, true, true, false]);
         assert_eq!(counts(timed(Some(9.0))), [false, false, true, true]);
     }

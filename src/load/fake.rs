@@ -67,10 +67,7 @@ pub(super) struct Fake {
 impl Fake {
     /// Opens a shop; every n-th request meets the fault.
     pub(super) async fn open(fault: Option<(Fault, u64)>) -> Self {
-        let shop = Arc::new(Mutex::new(Shop {
-            fault,
-            ..Shop::default()
-        }));
+        let shop = Arc::new(Mutex::new(Shop { fault, ..Shop::default() }));
         let base = listen(&shop, &["8000"]).await;
         let http = listen(&shop, &["8000", "8100", "8200"]).await;
         Self { base, http, shop }
@@ -82,13 +79,7 @@ impl Fake {
         plan
     }
 
-    pub(super) async fn run(
-        &self,
-        strategy: &str,
-        threads: usize,
-        loops: usize,
-        count: i64,
-    ) -> Row {
+    pub(super) async fn run(&self, strategy: &str, threads: usize, loops: usize, count: i64) -> Row {
         run_to_its_end(&self.plan(strategy, threads, loops, count)).await
     }
 
@@ -103,13 +94,7 @@ impl Fake {
 }
 
 pub(super) async fn run_to_its_end(plan: &Plan) -> Row {
-    run(
-        plan,
-        &watch::channel(Snapshot::default()).0,
-        &CancellationToken::new(),
-    )
-    .await
-    .unwrap()
+    run(plan, &watch::channel(Snapshot::default()).0, &CancellationToken::new()).await.unwrap()
 }
 
 /// Serves the shop on a free port and returns its base URL. Each connection gets the next of these names, which all its answers
@@ -127,33 +112,22 @@ async fn listen(shop: &Arc<Mutex<Shop>>, names: &'static [&'static str]) -> Stri
                     let shop = Arc::clone(&shop);
                     async move {
                         let mut answer = serve(shop, request).await?;
-                        answer
-                            .headers_mut()
-                            .insert("x-instance", http::HeaderValue::from_static(name));
+                        answer.headers_mut().insert("x-instance", http::HeaderValue::from_static(name));
                         Ok::<_, &'static str>(answer)
                     }
                 });
-                http1::Builder::new()
-                    .serve_connection(TokioIo::new(stream), service)
-                    .await
-                    .ok();
+                http1::Builder::new().serve_connection(TokioIo::new(stream), service).await.ok();
             });
         }
     });
     base
 }
 
-async fn serve(
-    shop: Arc<Mutex<Shop>>,
-    request: Request<Incoming>,
-) -> Result<Response<Full<Bytes>>, &'static str> {
+async fn serve(shop: Arc<Mutex<Shop>>, request: Request<Incoming>) -> Result<Response<Full<Bytes>>, &'static str> {
     let (head, body) = request.into_parts();
     let body = body.collect().await.map_err(|_| "no body")?.to_bytes();
     let query = head.uri.query().unwrap_or_default();
-    let product = query
-        .split('&')
-        .find_map(|field| field.strip_prefix("stock_id=")?.parse().ok())
-        .unwrap_or(1);
+    let product = query.split('&').find_map(|field| field.strip_prefix("stock_id=")?.parse().ok()).unwrap_or(1);
     match (&head.method, head.uri.path()) {
         (&Method::PUT, "/stock") => {
             let wanted: Value = serde_json::from_slice(&body).map_err(|_| "no JSON")?;
@@ -173,10 +147,7 @@ async fn serve(
         }
         (&Method::GET, "/strategies") => {
             let known = crate::stock::ALL.iter().map(|s| json!({"slug": s.slug}));
-            Ok(text_answer(
-                StatusCode::OK,
-                &known.collect::<Value>().to_string(),
-            ))
+            Ok(text_answer(StatusCode::OK, &known.collect::<Value>().to_string()))
         }
         (&Method::GET, "/" | "/health/live") => Ok(text_answer(StatusCode::OK, "<!doctype html>")),
         (&Method::POST, _) => sell(&shop, product).await,
@@ -188,10 +159,7 @@ async fn sell(shop: &Mutex<Shop>, product: i64) -> Result<Response<Full<Bytes>>,
     let (fault, sold, stalled) = {
         let mut shop = shop.lock().unwrap();
         shop.requests += 1;
-        let fault = shop
-            .fault
-            .filter(|(_, every)| shop.requests.is_multiple_of(*every))
-            .map(|(fault, _)| fault);
+        let fault = shop.fault.filter(|(_, every)| shop.requests.is_multiple_of(*every)).map(|(fault, _)| fault);
         if fault == Some(Fault::Reset) {
             shop.stock.insert(1, 1_000_000);
         }
@@ -200,10 +168,7 @@ async fn sell(shop: &Mutex<Shop>, product: i64) -> Result<Response<Full<Bytes>>,
         }
         let left = shop.stock.entry(product).or_default();
         let sold = *left > 0;
-        let untouched = matches!(
-            fault,
-            Some(Fault::LostUpdate | Fault::CutBefore | Fault::Refuses | Fault::Hangs)
-        );
+        let untouched = matches!(fault, Some(Fault::LostUpdate | Fault::CutBefore | Fault::Refuses | Fault::Hangs));
         *left -= i64::from(sold && !untouched);
         (fault, sold, shop.stalled_until)
     };
@@ -212,10 +177,7 @@ async fn sell(shop: &Mutex<Shop>, product: i64) -> Result<Response<Full<Bytes>>,
     }
     match fault {
         Some(Fault::CutBefore | Fault::CutAfter) => Err("cut"),
-        Some(Fault::TakesAndDoesNotKnow) => Ok(text_answer(
-            StatusCode::INTERNAL_SERVER_ERROR,
-            "outcome: unknown",
-        )),
+        Some(Fault::TakesAndDoesNotKnow) => Ok(text_answer(StatusCode::INTERNAL_SERVER_ERROR, "outcome: unknown")),
         Some(Fault::Refuses) => Ok(text_answer(StatusCode::SERVICE_UNAVAILABLE, "lock not had")),
         Some(Fault::Hangs) => std::future::pending().await,
         _ if !sold => Ok(text_answer(StatusCode::CONFLICT, "库存不足！")),
@@ -225,9 +187,7 @@ async fn sell(shop: &Mutex<Shop>, product: i64) -> Result<Response<Full<Bytes>>,
         )),
         Some(Fault::Closes) => {
             let mut answer = text_answer(StatusCode::OK, answer::SOLD);
-            answer
-                .headers_mut()
-                .insert("connection", http::HeaderValue::from_static("close"));
+            answer.headers_mut().insert("connection", http::HeaderValue::from_static("close"));
             Ok(answer)
         }
         _ => Ok(text_answer(StatusCode::OK, answer::SOLD)),

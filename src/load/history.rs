@@ -128,13 +128,7 @@ impl Default for History {
 
 impl History {
     /// Adds one request, with the instance that answered. Retries and wait count only if the answer has both.
-    pub fn record(
-        &mut self,
-        outcome: &Outcome,
-        latency: Duration,
-        instance: Option<&str>,
-        said: &AnswerDetails,
-    ) {
+    pub fn record(&mut self, outcome: &Outcome, latency: Duration, instance: Option<&str>, said: &AnswerDetails) {
         match outcome {
             Outcome::Sold => self.counts.sold += 1,
             Outcome::SoldOut => self.counts.sold_out += 1,
@@ -189,8 +183,7 @@ impl History {
 
 /// Records a value; a greater one counts as [`MAX_LATENCY_US`].
 fn record_value(to: &mut Histogram<u32>, value: u64) {
-    to.record(value.min(MAX_LATENCY_US))
-        .expect("a histogram that grows");
+    to.record(value.min(MAX_LATENCY_US)).expect("a histogram that grows");
 }
 
 #[cfg(test)]
@@ -213,18 +206,9 @@ mod tests {
     #[test]
     fn an_abandoned_request_counts_as_unknown_and_has_no_latency() {
         let mut history = History::default();
-        history.record(
-            &Outcome::Sold,
-            LATENCY,
-            Some("8000"),
-            &AnswerDetails::default(),
-        );
+        history.record(&Outcome::Sold, LATENCY, Some("8000"), &AnswerDetails::default());
         history.abandon(3, "stopped");
-        let wanted = OutcomeCounts {
-            sold: 1,
-            unknown: 3,
-            ..OutcomeCounts::default()
-        };
+        let wanted = OutcomeCounts { sold: 1, unknown: 3, ..OutcomeCounts::default() };
         assert_eq!(history.counts, wanted);
         assert_eq!(history.latencies.len(), 1);
         assert_eq!(history.reasons["stopped"], 3);
@@ -252,9 +236,6 @@ mod tests {
             lock_lost: 1,
         };
         assert_eq!(all.contention(), Some(wanted));
-        assert_eq!(
-            (all.counts.sold, all.latencies.len(), all.instances["8000"]),
-            (3, 3, 3)
-        );
+        assert_eq!((all.counts.sold, all.latencies.len(), all.instances["8000"]), (3, 3, 3));
     }
 }

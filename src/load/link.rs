@@ -91,9 +91,7 @@ impl Origin {
         let mut request = Request::new(Full::default());
         *request.method_mut() = method;
         *request.uri_mut() = Uri::from(path);
-        request
-            .headers_mut()
-            .insert(header::HOST, self.authority.clone());
+        request.headers_mut().insert(header::HOST, self.authority.clone());
         Ok(request)
     }
 }
@@ -107,10 +105,7 @@ impl fmt::Display for Origin {
 impl Meter {
     /// The bytes counted so far.
     pub(super) fn read(&self) -> Bytes {
-        Bytes {
-            received: self.received.load(Ordering::Relaxed),
-            sent: self.sent.load(Ordering::Relaxed),
-        }
+        Bytes { received: self.received.load(Ordering::Relaxed), sent: self.sent.load(Ordering::Relaxed) }
     }
 }
 
@@ -121,40 +116,23 @@ impl Link {
         let stream = match tokio::time::timeout(CONNECT_TIMEOUT, connecting).await {
             Ok(connected) => connected.map_err(|e| e.to_string())?,
             Err(_) => {
-                return Err(format!(
-                    "no connection within {} s",
-                    CONNECT_TIMEOUT.as_secs()
-                ));
+                return Err(format!("no connection within {} s", CONNECT_TIMEOUT.as_secs()));
             }
         };
         stream.set_nodelay(true).map_err(|e| e.to_string())?;
         let (received, sent) = (Arc::clone(meter), Arc::clone(meter));
         let sent: Inspect = Box::new(move |bytes| add(&sent.sent, bytes));
         let received: Inspect = Box::new(move |bytes| add(&received.received, bytes));
-        let wire = TokioIo::new(InspectReader::new(
-            InspectWriter::new(stream, sent),
-            received,
-        ));
+        let wire = TokioIo::new(InspectReader::new(InspectWriter::new(stream, sent), received));
         let (sender, connection) = http1::handshake(wire).await.map_err(|e| e.to_string())?;
-        Ok(Self {
-            sender,
-            connection: Box::pin(connection),
-            closed: false,
-        })
+        Ok(Self { sender, connection: Box::pin(connection), closed: false })
     }
 
     /// Sends a request and reads its whole answer, without a time limit.
     /// Errors: [`ExchangeError`] if the connection ended first; the link is of no further use then.
     /// Cancel safety: dropping it may leave a request half done: drop the link too.
-    pub(super) async fn exchange(
-        &mut self,
-        request: Request<Body>,
-    ) -> Result<Response<Chunk>, ExchangeError> {
-        let Self {
-            sender,
-            connection,
-            closed,
-        } = self;
+    pub(super) async fn exchange(&mut self, request: Request<Body>) -> Result<Response<Chunk>, ExchangeError> {
+        let Self { sender, connection, closed } = self;
         if *closed {
             return Err(ExchangeError::NotSent);
         }
@@ -167,20 +145,12 @@ impl Link {
             return Err(ExchangeError::NotSent);
         }
         let mut exchange = pin!(async {
-            let response =
-                sender
-                    .try_send_request(request)
-                    .await
-                    .map_err(|mut error| match error.take_message() {
-                        Some(_) => ExchangeError::NotSent,
-                        None => ExchangeError::NoAnswer(reason(error.error())),
-                    })?;
+            let response = sender.try_send_request(request).await.map_err(|mut error| match error.take_message() {
+                Some(_) => ExchangeError::NotSent,
+                None => ExchangeError::NoAnswer(reason(error.error())),
+            })?;
             let (head, body) = response.into_parts();
-            let body = body
-                .collect()
-                .await
-                .map_err(|e| ExchangeError::NoAnswer(reason(&e)))?
-                .to_bytes();
+            let body = body.collect().await.map_err(|e| ExchangeError::NoAnswer(reason(&e)))?.to_bytes();
             Ok(Response::from_parts(head, body))
         });
         tokio::select! {
@@ -215,14 +185,7 @@ mod tests {
         assert_eq!((origin.host.as_str(), origin.port), ("127.0.0.1", 8080));
         assert_eq!(Origin::parse("http://shop/").unwrap().port, 80);
         assert_eq!(Origin::parse("http://[::1]:8080").unwrap().host, "::1");
-        for wrong in [
-            "",
-            "127.0.0.1:8080",
-            "https://shop",
-            "http://shop/path",
-            "http://shop/?a=1",
-            "not an address",
-        ] {
+        for wrong in ["", "127.0.0.1:8080", "https://shop", "http://shop/path", "http://shop/?a=1", "not an address"] {
             assert!(Origin::parse(wrong).is_err(), "{wrong}");
         }
     }

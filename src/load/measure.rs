@@ -98,23 +98,14 @@ pub(super) fn name_parser<S: Sync>(
 /// Parses the duration of a round.
 fn parse_round_time(text: &str) -> Result<Duration, String> {
     let time = humantime::parse_duration(text).map_err(|e| e.to_string())?;
-    if time > MAX_ROUND_TIME {
-        Err(localized!("最多 10m", "at most 10m"))
-    } else {
-        Ok(time)
-    }
+    if time > MAX_ROUND_TIME { Err(localized!("最多 10m", "at most 10m")) } else { Ok(time) }
 }
 
 /// Runs one plan, and shows its progress on the bar. A run that `stop` cuts short is `Ok`.
-pub(super) async fn run_with_progress(
-    bar: &Bar,
-    plan: &Plan,
-    stop: &CancellationToken,
-) -> Result<Row, Failure> {
+pub(super) async fn run_with_progress(bar: &Bar, plan: &Plan, stop: &CancellationToken) -> Result<Row, Failure> {
     let (progress, snapshots) = watch::channel(Snapshot::default());
     let what = describe_plan(plan);
-    bar.run_step(&what, snapshots, run(plan, &progress, stop))
-        .await
+    bar.run_step(&what, snapshots, run(plan, &progress, stop)).await
 }
 
 /// Measures each plan for a time in each of `rounds`, on a new product. `stop` ends it, without the run under way. The order
@@ -148,18 +139,9 @@ pub async fn measure_in_rounds(
 }
 
 /// Describes a run that could not be made.
-fn describe_failed_run(
-    Plan {
-        strategy, target, ..
-    }: &Plan,
-    round: usize,
-    why: &Failure,
-) -> String {
+fn describe_failed_run(Plan { strategy, target, .. }: &Plan, round: usize, why: &Failure) -> String {
     let target = target_name(target);
-    localized!(
-        "{strategy}，{target}，第 {round} 轮：{why}",
-        "{strategy} on {target}, round {round}: {why}"
-    )
+    localized!("{strategy}，{target}，第 {round} 轮：{why}", "{strategy} on {target}, round {round}: {why}")
 }
 
 /// Names the strategy and the target of a plan.
@@ -195,11 +177,7 @@ impl MeasureArgs {
         }
         let conditions = Conditions::read(cluster.lab.as_ref()).await;
         say!("{conditions}");
-        Ok(Setup {
-            targets,
-            conditions,
-            token: token(cluster.lab.as_ref()),
-        })
+        Ok(Setup { targets, conditions, token: token(cluster.lab.as_ref()) })
     }
 
     /// Measures each of `slugs` on each target: once for the verdict, then in rounds if a duration was asked for. `load` makes
@@ -218,19 +196,14 @@ impl MeasureArgs {
         let mut plans = Vec::new();
         for slug in slugs {
             for (target, base) in &setup.targets {
-                plans.push(load(Plan {
-                    token: setup.token.clone(),
-                    ..Plan::new(base, target, slug)
-                }));
+                plans.push(load(Plan { token: setup.token.clone(), ..Plan::new(base, target, slug) }));
             }
         }
         let first = plans.first().cloned();
         let first = first.ok_or_else(|| unusable!("there is nothing to measure"))?;
         first.check().map_err(Failure::Unusable)?;
-        let timed = self.duration.map(|measured| Timed {
-            rate: rate.map(f64::from),
-            ..Timed::closed(self.warm_up, measured)
-        });
+        let timed =
+            self.duration.map(|measured| Timed { rate: rate.map(f64::from), ..Timed::closed(self.warm_up, measured) });
         let rounds = timed.map_or(0, |_| self.rounds as usize);
         let bar = Bar::new(plans.len() * (1 + rounds));
         let (mut rows, mut run, mut not_run) = (Vec::new(), Vec::new(), Vec::new());
@@ -241,11 +214,7 @@ impl MeasureArgs {
             match run_with_progress(&bar, &plan, stop).await {
                 // A verdict on part of a run would say more than was seen.
                 Ok(row) if stop.is_cancelled() && row.stats.samples < plan.planned_requests() => {
-                    let (plan, sent, of) = (
-                        describe_plan(&plan),
-                        row.stats.samples,
-                        plan.planned_requests(),
-                    );
+                    let (plan, sent, of) = (describe_plan(&plan), row.stats.samples, plan.planned_requests());
                     not_run.push(localized!(
                         "{plan}：{of} 个请求发了 {sent} 个就被打断",
                         "{plan}: cut short after {sent} of {of} requests"
@@ -255,9 +224,7 @@ impl MeasureArgs {
                     rows.push(row);
                     run.push(plan);
                 }
-                Err(why) => {
-                    not_run.push(localized!("{}：{why}", "{}: {why}", describe_plan(&plan)))
-                }
+                Err(why) => not_run.push(localized!("{}：{why}", "{}: {why}", describe_plan(&plan))),
             }
         }
         let rated = match timed {
@@ -270,13 +237,8 @@ impl MeasureArgs {
         };
         for (row, rounds) in rows.iter_mut().zip(&rated) {
             row.rate = (!rounds.is_empty()).then(|| Rate::of(rounds));
-            let answers = row
-                .rate
-                .as_ref()
-                .map_or(row.stats.throughput, |rate| rate.answers_per_sec);
-            row.bounded_by_generator = ceilings
-                .iter()
-                .any(|c| c.target == row.target && c.is_reached_by(answers));
+            let answers = row.rate.as_ref().map_or(row.stats.throughput, |rate| rate.answers_per_sec);
+            row.bounded_by_generator = ceilings.iter().any(|c| c.target == row.target && c.is_reached_by(answers));
         }
         Ok(Measurement {
             threads: first.threads,
@@ -313,10 +275,7 @@ impl Measurement {
             Err(Failure::Promise(complaints.join("; ")))
         } else if !self.not_run.is_empty() {
             let not_run = self.not_run.join("; ");
-            Err(unusable_localized!(
-                "没有运行：{not_run}",
-                "not run: {not_run}"
-            ))
+            Err(unusable_localized!("没有运行：{not_run}", "not run: {not_run}"))
         } else {
             Ok(())
         }

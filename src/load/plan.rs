@@ -98,11 +98,7 @@ pub fn own_product() -> i64 {
 impl Timed {
     /// Without a rate: each connection sends when it can.
     pub const fn closed(warm_up: Duration, measured: Duration) -> Self {
-        Self {
-            warm_up,
-            measured,
-            rate: None,
-        }
+        Self { warm_up, measured, rate: None }
     }
 
     /// Warm-up and measurement together.
@@ -142,20 +138,13 @@ impl Plan {
     /// connection sends equally many.
     pub fn for_orders(self, users: u64, repeats: u64) -> Self {
         let orders = usize::try_from(users.saturating_mul(repeats)).unwrap_or(usize::MAX);
-        Self {
-            loops: orders.div_ceil(self.threads),
-            orders: Some(Orders { users, repeats }),
-            ..self
-        }
+        Self { loops: orders.div_ceil(self.threads), orders: Some(Orders { users, repeats }), ..self }
     }
 
     /// The plan for a load of fixed duration, on a new product with more stock than can be sold. Nobody stays inside, and each order is
     /// of another user.
     pub(super) fn with_duration(&self, timed: Timed) -> Self {
-        let another = Orders {
-            users: u64::MAX,
-            repeats: 1,
-        };
+        let another = Orders { users: u64::MAX, repeats: 1 };
         Self {
             timed: Some(timed),
             count: PLENTIFUL_STOCK,
@@ -168,11 +157,7 @@ impl Plan {
 
     /// How many requests the run will send; 0 for a load of fixed duration, which cannot know.
     pub fn planned_requests(&self) -> u64 {
-        if self.timed.is_some() {
-            0
-        } else {
-            (self.threads as u64).saturating_mul(self.loops as u64)
-        }
+        if self.timed.is_some() { 0 } else { (self.threads as u64).saturating_mul(self.loops as u64) }
     }
 
     /// Checks that the run ends within minutes. How many orders there are is not checked.

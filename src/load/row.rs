@@ -156,11 +156,7 @@ pub(super) struct OrderCheck {
 
 impl SaleResult {
     /// The result of a run that sold a product: the verdict compares the stock with the answers.
-    pub(super) fn product(
-        strategy: &Strategy,
-        stock_change: StockChange,
-        counts: OutcomeCounts,
-    ) -> Self {
+    pub(super) fn product(strategy: &Strategy, stock_change: StockChange, counts: OutcomeCounts) -> Self {
         Self {
             strategy: strategy.slug,
             promise: strategy.spec.promise,
@@ -181,10 +177,7 @@ impl SaleResult {
             promise: step.spec.promise,
             as_printed: step.spec.rank.is_as_printed(),
             store: None,
-            stock_change: StockChange {
-                before: report.pieces,
-                after: report.stock,
-            },
+            stock_change: StockChange { before: report.pieces, after: report.stock },
             oversold: report.oversold,
             verdict: judge_orders(report, counts),
             orders: Some(orders),
@@ -205,10 +198,7 @@ impl Rate {
     /// Summarizes the rows of all rounds.
     pub(super) fn of(rounds: &[Row]) -> Self {
         let median = |value: fn(&Row) -> f64| Spread::from_values(rounds.iter().map(value)).median;
-        let retries: Option<Vec<_>> = rounds
-            .iter()
-            .map(|row| Some(row.contention?.retries_per_sold))
-            .collect();
+        let retries: Option<Vec<_>> = rounds.iter().map(|row| Some(row.contention?.retries_per_sold)).collect();
         Self {
             sold_per_sec: Spread::from_values(rounds.iter().map(|row| row.sold_per_sec)),
             answers_per_sec: median(|row| row.stats.throughput),
@@ -217,11 +207,7 @@ impl Rate {
             retries_per_sold: retries.map(|each| Spread::from_values(each).median),
             errors: rounds.iter().map(|row| row.counts.failed()).sum(),
             behind: rounds.iter().map(|row| row.behind).sum(),
-            verdict: rounds
-                .iter()
-                .map(|row| row.verdict)
-                .max()
-                .unwrap_or(Verdict::Errors),
+            verdict: rounds.iter().map(|row| row.verdict).max().unwrap_or(Verdict::Errors),
             broken: rounds.iter().find_map(Row::broken_in_a_round),
         }
     }
@@ -232,15 +218,10 @@ impl Row {
     /// or timed), become notes, and the verdict is then at least [`Verdict::Errors`].
     pub(super) fn new(plan: &Plan, sold: SaleResult, ended: LoadResult, cancelled: bool) -> Self {
         let mut counts = ended.all.counts;
-        let mut notes: Vec<_> = missing_instances(plan, &ended.all.instances)
-            .into_iter()
-            .collect();
+        let mut notes: Vec<_> = missing_instances(plan, &ended.all.instances).into_iter().collect();
         let (samples, planned) = (counts.samples(), plan.planned_requests());
         if !cancelled && plan.timed.is_none() && samples != planned {
-            notes.push(localized!(
-                "{planned} 个请求只发了 {samples} 个",
-                "{samples} of {planned} requests were sent"
-            ));
+            notes.push(localized!("{planned} 个请求只发了 {samples} 个", "{samples} of {planned} requests were sent"));
         }
         let expected = match sold.orders {
             // Each user orders once and nobody stays inside, so no fault can show.
@@ -259,23 +240,21 @@ impl Row {
         let kept = as_expected && counts.failed() == 0 && notes.is_empty();
         let seconds = ended.elapsed.as_secs_f64().max(1e-9);
         let sold_per_sec = (ended.counted.counts.sold as f64 / seconds).round();
-        let orders = sold
-            .orders
-            .map(|OrderCheck { to, tally, report }| OrderFigures {
-                to,
-                ordered: counts.sold,
-                tally,
-                orders_per_sec: sold_per_sec,
-                expects_exact: expected == Verdict::Exact,
-                faults: report.faults,
-                pieces: report.pieces,
-                stock: report.stock,
-                orders: report.orders,
-                duplicate_orders: report.duplicate_orders,
-                lost_orders: report.lost_orders,
-                repeated_ids: report.repeated_ids,
-                unasked_orders: report.unasked_orders,
-            });
+        let orders = sold.orders.map(|OrderCheck { to, tally, report }| OrderFigures {
+            to,
+            ordered: counts.sold,
+            tally,
+            orders_per_sec: sold_per_sec,
+            expects_exact: expected == Verdict::Exact,
+            faults: report.faults,
+            pieces: report.pieces,
+            stock: report.stock,
+            orders: report.orders,
+            duplicate_orders: report.duplicate_orders,
+            lost_orders: report.lost_orders,
+            repeated_ids: report.repeated_ids,
+            unasked_orders: report.unasked_orders,
+        });
         if let Some(OrderFigures { tally, .. }) = &orders {
             counts.sold_out -= tally.already_ordered + tally.under_way;
         }
@@ -316,19 +295,14 @@ impl Row {
     /// Pieces sold per second: in the rounds for the rate, or in the one run of the verdict.
     pub fn sales(&self) -> Spread {
         let one_run = || Spread::from_values([self.sold_per_sec]);
-        self.rate
-            .as_ref()
-            .map_or_else(one_run, |rate| rate.sold_per_sec)
+        self.rate.as_ref().map_or_else(one_run, |rate| rate.sold_per_sec)
     }
 
     /// Why requests failed, the most frequent reason first; `None` if none failed.
     pub fn reasons_line(&self) -> Option<String> {
         let mut reasons: Vec<_> = self.reasons.iter().collect();
         reasons.sort_by_key(|(_, n)| std::cmp::Reverse(**n));
-        let reasons: Vec<_> = reasons
-            .into_iter()
-            .map(|(why, n)| format!("{n}× {why}"))
-            .collect();
+        let reasons: Vec<_> = reasons.into_iter().map(|(why, n)| format!("{n}× {why}")).collect();
         (!reasons.is_empty()).then(|| {
             localized!(
                 "{}，{} 个连接：{}",
@@ -344,32 +318,13 @@ impl Row {
     pub fn broken_promise(&self) -> Option<String> {
         if self.kept {
             let broken = self.rate.as_ref()?.broken.as_ref()?;
-            return Some(localized!(
-                "测速率时：{broken}",
-                "while its rate was measured: {broken}"
-            ));
+            return Some(localized!("测速率时：{broken}", "while its rate was measured: {broken}"));
         }
-        let Self {
-            strategy, target, ..
-        } = self;
-        let OutcomeCounts {
-            sold,
-            sold_out,
-            errors,
-            unknown,
-        } = self.counts;
+        let Self { strategy, target, .. } = self;
+        let OutcomeCounts { sold, sold_out, errors, unknown } = self.counts;
         let seen = match &self.orders {
-            None => localized!(
-                "卖出 {sold}，库存减少 {}",
-                "sold {sold}, {} gone",
-                self.pieces_gone()
-            ),
-            Some(OrderFigures {
-                orders,
-                pieces,
-                stock,
-                ..
-            }) => {
+            None => localized!("卖出 {sold}，库存减少 {}", "sold {sold}, {} gone", self.pieces_gone()),
+            Some(OrderFigures { orders, pieces, stock, .. }) => {
                 localized!(
                     "下单 {sold}，写下 {orders}，{pieces} 件还剩 {stock} 件",
                     "{sold} ordered, {orders} written, {stock} pieces of {pieces} left"
@@ -395,18 +350,14 @@ impl Row {
         let notes = self.notes.iter().chain(self.reasons.keys());
         let notes: String = notes.map(|note| format!("; {note}")).collect();
         let target = target_name(target);
-        Some(localized!(
-            "{strategy}，{target}：{what}{notes}",
-            "{strategy} on {target}: {what}{notes}"
-        ))
+        Some(localized!("{strategy}，{target}：{what}{notes}", "{strategy} on {target}: {what}{notes}"))
     }
 
     /// Why a round for the rate breaks the promise: a product was oversold, or orders are not exact. A fault that does not show counts
     /// in the run of the verdict only.
     fn broken_in_a_round(&self) -> Option<String> {
         let oversold = self.expected == Verdict::Exact && self.verdict.is_refuted();
-        self.broken_promise()
-            .filter(|_| oversold || self.orders.is_some())
+        self.broken_promise().filter(|_| oversold || self.orders.is_some())
     }
 }
 
@@ -418,17 +369,9 @@ fn missing_instances(plan: &Plan, answered: &BTreeMap<String, u64>) -> Option<St
         _ => INSTANCES.min(plan.planned_requests()),
     };
     let names: Vec<_> = answered.keys().map(String::as_str).collect();
-    let names = if names.is_empty() {
-        localized!("没有", "none")
-    } else {
-        names.join(", ")
-    };
+    let names = if names.is_empty() { localized!("没有", "none") } else { names.join(", ") };
     let answered = answered.len() as u64;
-    let wrong = if plan.target == ONE_INSTANCE {
-        answered != 1
-    } else {
-        answered < asked
-    };
+    let wrong = if plan.target == ONE_INSTANCE { answered != 1 } else { answered < asked };
     wrong.then(|| {
         localized!(
             "目标 {} 应有 {asked} 个实例，应答的有 {answered} 个：{names}",

@@ -70,11 +70,7 @@ pub struct Snapshot {
 /// Errors: [`Failure::Unusable`] where the product or voucher cannot be made or read, no connection opens, the strategy is not
 /// one, or the plan asks for more than a run may.
 /// Cancel safety: dropping the future closes every connection, and leaves the product or the voucher. Cancel instead.
-pub async fn run(
-    plan: &Plan,
-    progress: &watch::Sender<Snapshot>,
-    cancel: &CancellationToken,
-) -> Result<Row, Failure> {
+pub async fn run(plan: &Plan, progress: &watch::Sender<Snapshot>, cancel: &CancellationToken) -> Result<Row, Failure> {
     plan.check().map_err(Failure::Unusable)?;
     let origin = Origin::parse(&plan.base)?;
     let (measured, removed) = match plan.orders {
@@ -104,11 +100,7 @@ async fn sell_product(
 
 /// As [`run`], for a product that is there, and stays: another one may buy of it too, and look at what the buyers leave.
 /// Errors: [`Failure::Unusable`] where the stock cannot be read, no connection opens, or the strategy is not one.
-pub async fn sell(
-    plan: &Plan,
-    progress: &watch::Sender<Snapshot>,
-    cancel: &CancellationToken,
-) -> Result<Row, Failure> {
+pub async fn sell(plan: &Plan, progress: &watch::Sender<Snapshot>, cancel: &CancellationToken) -> Result<Row, Failure> {
     sell_from_stock(plan, Origin::parse(&plan.base)?, progress, cancel).await
 }
 
@@ -158,23 +150,14 @@ async fn sell_voucher(
     progress: &watch::Sender<Snapshot>,
     cancel: &CancellationToken,
 ) -> Result<RunResult, Failure> {
-    let step = seckill::find(&plan.strategy)
-        .ok_or_else(|| unusable!("there is no step {}", plan.strategy))?;
+    let step = seckill::find(&plan.strategy).ok_or_else(|| unusable!("there is no step {}", plan.strategy))?;
     let voucher = LoadVoucher::add(&plan.base, plan.count, ON_SALE, plan.token.as_ref()).await?;
     let measured = async {
-        let path = format!(
-            "/voucher-order/seckill/{}?strategy={}&hold_ms={}",
-            voucher.id, step.slug, plan.hold_ms
-        );
-        let buyers = Arc::new(Buyers::new(
-            json_request(&origin, &path)?,
-            plan.stock_id,
-            to,
-        ));
+        let path = format!("/voucher-order/seckill/{}?strategy={}&hold_ms={}", voucher.id, step.slug, plan.hold_ms);
+        let buyers = Arc::new(Buyers::new(json_request(&origin, &path)?, plan.stock_id, to));
         let (asking, answered) = (Arc::clone(&buyers), Arc::clone(&buyers));
         let make_request = Box::new(move |n| asking.request(n));
-        let read_answer =
-            Box::new(move |n, status, body: &[u8]| answered.classify_answer(n, status, body));
+        let read_answer = Box::new(move |n, status, body: &[u8]| answered.classify_answer(n, status, body));
         let ended = send_load(plan, origin, make_request, read_answer, progress, cancel).await?;
         let counts = ended.all.counts;
         let (answers, tally) = buyers.answers(counts.unknown);
@@ -188,9 +171,7 @@ async fn sell_voucher(
 /// A POST that asks for an answer in JSON.
 fn json_request(origin: &Origin, path: &str) -> Result<Request<Body>, Failure> {
     let mut request = origin.request(http::Method::POST, path)?;
-    request
-        .headers_mut()
-        .insert(header::ACCEPT, HeaderValue::from_static("application/json"));
+    request.headers_mut().insert(header::ACCEPT, HeaderValue::from_static("application/json"));
     Ok(request)
 }
 
@@ -211,15 +192,8 @@ async fn send_load(
         until: plan.timed.map_or(Until::Loops(plan.loops), Until::Over),
         draws: plan.draws,
     };
-    progress.send_replace(Snapshot {
-        planned: plan.planned_requests(),
-        ..Snapshot::default()
-    });
-    let ended = load
-        .send(cancel, |seen| {
-            send_snapshots(seen, plan.planned_requests(), progress)
-        })
-        .await?;
+    progress.send_replace(Snapshot { planned: plan.planned_requests(), ..Snapshot::default() });
+    let ended = load.send(cancel, |seen| send_snapshots(seen, plan.planned_requests(), progress)).await?;
     let Snapshot { pace, lanes, .. } = progress.borrow().clone();
     progress.send_replace(Snapshot {
         pace,
@@ -239,17 +213,8 @@ async fn send_snapshots(seen: Arc<LoadProgress>, planned: u64, progress: &watch:
         let snapshot = Snapshot::of(&seen.lock_history(), planned, seen.elapsed());
         let unanswered = seen.claimed_requests().saturating_sub(snapshot.samples);
         let pace = pace.add_sample(seen.elapsed(), snapshot.samples);
-        let lanes = if planned <= lanes::MAX_DRAWN as u64 {
-            seen.lanes()
-        } else {
-            None
-        };
-        progress.send_replace(Snapshot {
-            pace,
-            unanswered,
-            lanes,
-            ..snapshot
-        });
+        let lanes = if planned <= lanes::MAX_DRAWN as u64 { seen.lanes() } else { None };
+        progress.send_replace(Snapshot { pace, unanswered, lanes, ..snapshot });
     }
 }
 
@@ -261,11 +226,7 @@ impl LastSecond {
     /// Adds a snapshot; returns how many answers came in the last second.
     fn add_sample(&mut self, now: Duration, samples: u64) -> u64 {
         self.0.push_back((now, samples));
-        while self
-            .0
-            .get(1)
-            .is_some_and(|(then, _)| now - *then >= Duration::from_secs(1))
-        {
+        while self.0.get(1).is_some_and(|(then, _)| now - *then >= Duration::from_secs(1)) {
             self.0.pop_front();
         }
         samples - self.0.front().map_or(0, |(_, then)| *then)
@@ -287,11 +248,7 @@ impl Snapshot {
             unknown: counts.unknown,
             retries: history.retries,
             elapsed_ms: u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX),
-            throughput: if seconds > 0.0 {
-                counts.samples() as f64 / seconds
-            } else {
-                0.0
-            },
+            throughput: if seconds > 0.0 { counts.samples() as f64 / seconds } else { 0.0 },
             p50_ms: ms(0.5),
             p99_ms: ms(0.99),
             instances: history.instances.clone(),
@@ -307,15 +264,7 @@ mod tests {
     #[test]
     fn the_pace_is_that_of_the_last_second_and_not_the_average() {
         let mut pace = LastSecond::default();
-        let seen = [
-            (0, 0),
-            (200, 40),
-            (800, 160),
-            (1000, 200),
-            (1200, 240),
-            (2200, 240),
-            (2400, 240),
-        ];
+        let seen = [(0, 0), (200, 40), (800, 160), (1000, 200), (1200, 240), (2200, 240), (2400, 240)];
         let told = seen.map(|(ms, samples)| pace.add_sample(Duration::from_millis(ms), samples));
         assert_eq!(told, [0, 40, 160, 200, 200, 0, 0]);
     }

@@ -67,36 +67,18 @@ impl Outputs for Args {
 /// Runs the command, against the lab at `at` or the one that the arguments name.
 /// Errors: [`Failure::Promise`] where a step broke its promise or an unsafe one did not show its fault,
 /// [`Failure::Unusable`] where no cluster answers or a server is missing, [`Failure::Interrupted`] after a signal.
-pub async fn run(
-    args: Args,
-    at: Option<Addresses>,
-    stop: CancellationToken,
-) -> Result<(), Failure> {
-    let steps: Vec<_> = if args.strategies.is_empty() {
-        seckill::ALL.iter().collect()
-    } else {
-        args.strategies.clone()
-    };
+pub async fn run(args: Args, at: Option<Addresses>, stop: CancellationToken) -> Result<(), Failure> {
+    let steps: Vec<_> =
+        if args.strategies.is_empty() { seckill::ALL.iter().collect() } else { args.strategies.clone() };
     let slugs: Vec<_> = steps.iter().map(|step| step.slug).collect();
     let setup = args.how.set_up(at, Registry::Steps, &slugs).await?;
     let load = |plan| {
-        let plan = Plan {
-            threads: args.threads as usize,
-            count: args.pieces,
-            hold_ms: args.hold_ms,
-            ..plan
-        };
+        let plan = Plan { threads: args.threads as usize, count: args.pieces, hold_ms: args.hold_ms, ..plan };
         plan.for_orders(args.users, args.repeats)
     };
-    let found = args
-        .how
-        .measure(setup, &slugs, load, None, Vec::new(), &stop)
-        .await?;
+    let found = args.how.measure(setup, &slugs, load, None, Vec::new(), &stop).await?;
     if !found.rows.is_empty() {
-        say!(
-            "\n{}\n",
-            table::orders_table(&found.rows, args.how.markdown)
-        );
+        say!("\n{}\n", table::orders_table(&found.rows, args.how.markdown));
     }
     for line in table::promise_lines(&found.rows) {
         say!("{line}");
@@ -120,27 +102,11 @@ mod tests {
 
     #[test]
     fn the_command_takes_what_its_examples_say_and_refuses_the_rest() {
-        let parse = |line: &str| {
-            Cli::try_parse_from(["seckill"].into_iter().chain(line.split_whitespace()))
-        };
-        let args = parse("--strategies user-mutex,redis-rlock --targets three --duration 2s")
-            .expect("good")
-            .args;
-        assert_eq!(
-            args.strategies
-                .iter()
-                .map(|step| step.slug)
-                .collect::<Vec<_>>(),
-            ["user-mutex", "redis-rlock"]
-        );
+        let parse = |line: &str| Cli::try_parse_from(["seckill"].into_iter().chain(line.split_whitespace()));
+        let args = parse("--strategies user-mutex,redis-rlock --targets three --duration 2s").expect("good").args;
+        assert_eq!(args.strategies.iter().map(|step| step.slug).collect::<Vec<_>>(), ["user-mutex", "redis-rlock"]);
         assert_eq!((args.users, args.pieces, args.repeats), (1000, 100, 3));
-        for bad in [
-            "--repeats 1",
-            "--users 0",
-            "--strategies nope",
-            "--targets two",
-            "--duration 11m",
-        ] {
+        for bad in ["--repeats 1", "--users 0", "--strategies nope", "--targets two", "--duration 11m"] {
             assert!(parse(bad).is_err(), "{bad}");
         }
     }

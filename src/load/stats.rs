@@ -53,11 +53,7 @@ impl Stats {
         let latencies = &history.latencies;
         let quantile = |q| ms(latencies.value_at_quantile(q));
         let per_second = |n: f64| {
-            if elapsed.is_zero() {
-                0.0
-            } else {
-                rounded(n / elapsed.as_secs_f64())
-            }
+            if elapsed.is_zero() { 0.0 } else { rounded(n / elapsed.as_secs_f64()) }
         };
         Self {
             samples: counts.samples(),
@@ -66,11 +62,7 @@ impl Stats {
             p90_line: quantile(0.9),
             p95_line: quantile(0.95),
             p99_line: quantile(0.99),
-            min: ms(if latencies.is_empty() {
-                0
-            } else {
-                latencies.min()
-            }),
+            min: ms(if latencies.is_empty() { 0 } else { latencies.min() }),
             max: ms(latencies.max()),
             error_percent: rounded_mean(100.0 * counts.failed() as f64, counts.samples()),
             throughput: per_second(counts.samples() as f64),
@@ -109,48 +101,24 @@ mod tests {
 
     #[test]
     fn an_empty_history_has_zeros_and_no_division_by_zero() {
-        assert_eq!(
-            Stats::of(&History::default(), Bytes::default(), Duration::ZERO),
-            Stats::default()
-        );
+        assert_eq!(Stats::of(&History::default(), Bytes::default(), Duration::ZERO), Stats::default());
     }
 
     #[test]
     fn rates_are_per_second_of_the_run() {
-        let bytes = Bytes {
-            received: 4096,
-            sent: 2048,
-        };
+        let bytes = Bytes { received: 4096, sent: 2048 };
         let stats = Stats::of(&history(&[1000, 3000]), bytes, Duration::from_secs(2));
-        assert_eq!(
-            (stats.samples, stats.average, stats.throughput),
-            (2, 2.0, 1.0)
-        );
-        assert_eq!(
-            (stats.received_kb_per_sec, stats.sent_kb_per_sec),
-            (2.0, 1.0)
-        );
+        assert_eq!((stats.samples, stats.average, stats.throughput), (2, 2.0, 1.0));
+        assert_eq!((stats.received_kb_per_sec, stats.sent_kb_per_sec), (2.0, 1.0));
     }
 
     #[test]
     fn sold_out_is_not_an_error() {
         let mut history = history(&[10]);
-        for outcome in [
-            Outcome::SoldOut,
-            Outcome::Refused("503".into()),
-            Outcome::Unknown("cut".into()),
-        ] {
-            history.record(
-                &outcome,
-                Duration::from_micros(10),
-                None,
-                &AnswerDetails::default(),
-            );
+        for outcome in [Outcome::SoldOut, Outcome::Refused("503".into()), Outcome::Unknown("cut".into())] {
+            history.record(&outcome, Duration::from_micros(10), None, &AnswerDetails::default());
         }
-        assert_eq!(
-            Stats::of(&history, Bytes::default(), Duration::from_secs(1)).error_percent,
-            50.0
-        );
+        assert_eq!(Stats::of(&history, Bytes::default(), Duration::from_secs(1)).error_percent, 50.0);
     }
 
     proptest! {

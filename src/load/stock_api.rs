@@ -37,47 +37,32 @@ struct RegistryEntry {
 impl<'a> StockApi<'a> {
     /// The product of a plan, for its strategy.
     pub(super) fn of(plan: &'a Plan, strategy: &'a Strategy) -> Self {
-        Self {
-            base: &plan.base,
-            stock_id: plan.stock_id,
-            strategy: Some(strategy),
-            token: plan.token.as_ref(),
-        }
+        Self { base: &plan.base, stock_id: plan.stock_id, strategy: Some(strategy), token: plan.token.as_ref() }
     }
 
     /// Makes the product with `count` pieces, and clears the strategy's locks of it.
     pub async fn put(&self, count: i64) -> Result<(), Failure> {
         let url = self.product_url();
         let request = client().put(&url).json(&json!({"count": count}));
-        require_success(&format!("PUT {url}"), request.token(self.token))
-            .await
-            .map(drop)
+        require_success(&format!("PUT {url}"), request.token(self.token)).await.map(drop)
     }
 
     /// Removes the product, with the strategy's locks of it.
     pub async fn remove(&self) -> Result<(), Failure> {
         let url = self.product_url();
         let request = client().delete(&url).token(self.token);
-        require_success(&format!("DELETE {url}"), request)
-            .await
-            .map(drop)
+        require_success(&format!("DELETE {url}"), request).await.map(drop)
     }
 
     /// How many pieces of the product a store has; an error if the answer does not tell that.
     pub async fn count(&self, store: Store) -> Result<i64, Failure> {
-        let url = format!(
-            "{}/stock?stock_id={}",
-            without_trailing_slash(self.base),
-            self.stock_id
-        );
+        let url = format!("{}/stock?stock_id={}", without_trailing_slash(self.base), self.stock_id);
         let store = match store {
             Store::MySql => "mysql",
             Store::Redis => "redis",
         };
         let stock: Value = read(&url).await?;
-        stock[store]["count"]
-            .as_i64()
-            .ok_or_else(|| unusable!("GET {url} does not know the stock of {store}"))
+        stock[store]["count"].as_i64().ok_or_else(|| unusable!("GET {url} does not know the stock of {store}"))
     }
 
     /// The product's URL, with the strategy in its query.
@@ -100,9 +85,7 @@ pub(super) async fn slugs(url: &str) -> Result<Vec<String>, Failure> {
 
 /// The size of the answer at a path; `None` if no answer comes, or its status is not 2xx.
 pub(super) async fn body_size(at: &str, path: &str) -> Option<usize> {
-    let answer = get(&format!("{}{path}", without_trailing_slash(at)))
-        .await
-        .ok()?;
+    let answer = get(&format!("{}{path}", without_trailing_slash(at))).await.ok()?;
     Some(answer.body.len())
 }
 
@@ -124,10 +107,7 @@ pub(super) async fn read<T: DeserializeOwned>(url: &str) -> Result<T, Failure> {
 
 /// Sends a request, within [`REQUEST_TIMEOUT`]. A status that is not 2xx is an error with the name `what`; 401 and 403 name the
 /// token.
-pub(super) async fn require_success(
-    what: &str,
-    request: RequestBuilder,
-) -> Result<Answer, Failure> {
+pub(super) async fn require_success(what: &str, request: RequestBuilder) -> Result<Answer, Failure> {
     let answer = request.timeout(REQUEST_TIMEOUT).answer().await;
     answer.and_then(Answer::success).map_err(|why| {
         let hint = match &why {

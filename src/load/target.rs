@@ -34,10 +34,7 @@ fn http_url(text: &str) -> Result<String, String> {
     let url = Url::parse(text).ok();
     match url.filter(|url| url.scheme() == "http" && url.has_host()) {
         Some(_) => Ok(text.to_owned()),
-        None => Err(localized!(
-            "URL 的写法如 http://127.0.0.1:8080",
-            "a URL looks like http://127.0.0.1:8080"
-        )),
+        None => Err(localized!("URL 的写法如 http://127.0.0.1:8080", "a URL looks like http://127.0.0.1:8080")),
     }
 }
 
@@ -56,22 +53,14 @@ impl ClusterOptions {
     /// Finds the cluster: the addresses on the command line, else the lab that is given, else the lab that runs.
     pub fn find(&self, lab: Option<Addresses>) -> Result<Cluster, Failure> {
         if self.http.is_some() || self.instance.is_some() {
-            return Ok(Cluster {
-                http: self.http.clone(),
-                instance: self.instance.clone(),
-                lab: None,
-            });
+            return Ok(Cluster { http: self.http.clone(), instance: self.instance.clone(), lab: None });
         }
         let lab = match lab {
             Some(lab) => lab,
             None => Addresses::read_running_lab(&self.lab_json)?,
         };
         let instance = lab.instances.first().map(|i| i.url.clone());
-        Ok(Cluster {
-            http: Some(lab.http.clone()),
-            instance,
-            lab: Some(lab),
-        })
+        Ok(Cluster { http: Some(lab.http.clone()), instance, lab: Some(lab) })
     }
 }
 
@@ -79,11 +68,8 @@ impl Cluster {
     /// The address of the target `one` or `three`.
     /// Errors: [`Failure::Unusable`] if it is not known; the text names the missing option.
     pub fn address(&self, target: &str) -> Result<&str, Failure> {
-        let (address, option) = if target == ONE_INSTANCE {
-            (&self.instance, "--instance")
-        } else {
-            (&self.http, "--http")
-        };
+        let (address, option) =
+            if target == ONE_INSTANCE { (&self.instance, "--instance") } else { (&self.http, "--http") };
         address.as_deref().ok_or_else(|| {
             unusable_localized!(
                 "目标 {target} 需要 {option}：请给出，或从 --targets 里去掉",
@@ -124,10 +110,7 @@ pub async fn check(at: &str, registry: Registry, wanted: &[&str]) -> Result<(), 
 /// The admin token of a cluster: that of its lab, else that in the environment; `None` without one.
 pub fn token(lab: Option<&Addresses>) -> Option<SecretString> {
     let of_lab = lab.and_then(|lab| lab.admin.clone());
-    let token = of_lab.map_or_else(
-        || std::env::var(ADMIN_TOKEN_VARIABLE).ok(),
-        |token| Some(token.0),
-    );
+    let token = of_lab.map_or_else(|| std::env::var(ADMIN_TOKEN_VARIABLE).ok(), |token| Some(token.0));
     token.filter(|token| !token.is_empty()).map(Into::into)
 }
 
@@ -140,14 +123,7 @@ mod tests {
         for url in ["http://127.0.0.1:8080", "http://[::1]:80/", "http://shop"] {
             assert_eq!(http_url(url), Ok(url.to_owned()));
         }
-        for text in [
-            "foo",
-            "",
-            "localhost:8080",
-            "127.0.0.1:8080",
-            "https://shop",
-            "http://",
-        ] {
+        for text in ["foo", "", "localhost:8080", "127.0.0.1:8080", "https://shop", "http://"] {
             let error = http_url(text).expect_err(text);
             assert!(error.contains("http://127.0.0.1:8080"), "{text}: {error}");
         }

@@ -16,10 +16,7 @@ use tokio::sync::watch;
 
 /// The failure of a command that a signal has stopped.
 pub fn stopped_by_signal() -> Failure {
-    Failure::Interrupted(localized!(
-        "被信号打断，还没有测完",
-        "cut short by a signal, before all was measured"
-    ))
+    Failure::Interrupted(localized!("被信号打断，还没有测完", "cut short by a signal, before all was measured"))
 }
 
 /// A progress bar on stderr, until it is dropped; without a terminal, a line for each step that is done.
@@ -39,10 +36,7 @@ impl Bar {
 
     /// A bar that shows nothing.
     pub fn hidden() -> Self {
-        Self {
-            bar: ProgressBar::hidden(),
-            prints_lines: false,
-        }
+        Self { bar: ProgressBar::hidden(), prints_lines: false }
     }
 
     /// Runs one step, and shows the rate of its snapshots meanwhile.
@@ -56,8 +50,7 @@ impl Bar {
         let show = async {
             while snapshots.changed().await.is_ok() {
                 let throughput = snapshots.borrow_and_update().throughput;
-                self.bar
-                    .set_message(format!("{what}  {}/s", rate(throughput)));
+                self.bar.set_message(format!("{what}  {}/s", rate(throughput)));
             }
             std::future::pending::<()>().await;
         };
@@ -85,12 +78,7 @@ pub type Column<T> = (Bilingual, fn(&T) -> Cell);
 
 /// Draws a table. The columns with the numbers in `left_aligned` hold words, the others figures. If the terminal is too
 /// narrow, empty columns are left out first, then those at the end, which a line names; so the most important come first.
-pub fn table<T>(
-    columns: &[Column<T>],
-    left_aligned: &[usize],
-    rows: &[T],
-    markdown: bool,
-) -> String {
+pub fn table<T>(columns: &[Column<T>], left_aligned: &[usize], rows: &[T], markdown: bool) -> String {
     let width = terminal_width().filter(|_| !markdown);
     table_within(columns, left_aligned, rows, markdown, width)
 }
@@ -151,18 +139,10 @@ pub fn empty_table(markdown: bool) -> Table {
 }
 
 /// Draws a table of these columns, each with its number.
-fn draw_columns<T>(
-    columns: &[(usize, &Column<T>)],
-    left_aligned: &[usize],
-    rows: &[T],
-    markdown: bool,
-) -> Table {
+fn draw_columns<T>(columns: &[(usize, &Column<T>)], left_aligned: &[usize], rows: &[T], markdown: bool) -> Table {
     let mut table = empty_table(markdown);
     table.set_header(columns.iter().map(|(_, (head, _))| head.localized()));
-    table.add_rows(
-        rows.iter()
-            .map(|row| columns.iter().map(|(_, (_, cell))| cell(row))),
-    );
+    table.add_rows(rows.iter().map(|row| columns.iter().map(|(_, (_, cell))| cell(row))));
     for (column, (i, _)) in table.column_iter_mut().zip(columns) {
         if !markdown {
             column.set_padding((0, 0));
@@ -176,11 +156,7 @@ fn draw_columns<T>(
 
 /// A whole number with a comma at every thousand.
 pub(crate) fn with_commas(n: i64) -> String {
-    format!(
-        "{}{}",
-        if n < 0 { "-" } else { "" },
-        HumanCount(n.unsigned_abs())
-    )
+    format!("{}{}", if n < 0 { "-" } else { "" }, HumanCount(n.unsigned_abs()))
 }
 
 /// A rate per second, rounded to three digits: further digits differ from run to run.
@@ -205,32 +181,15 @@ mod tests {
 
     #[test]
     fn numbers_are_rounded_and_grouped_by_thousands() {
-        for (n, text) in [
-            (0, "0"),
-            (999, "999"),
-            (1000, "1,000"),
-            (-4870, "-4,870"),
-            (-100, "-100"),
-            (1_234_567, "1,234,567"),
-        ] {
+        for (n, text) in
+            [(0, "0"), (999, "999"), (1000, "1,000"), (-4870, "-4,870"), (-100, "-100"), (1_234_567, "1,234,567")]
+        {
             assert_eq!(with_commas(n), text);
         }
-        for (n, text) in [
-            (0.0, "0"),
-            (7.4, "7"),
-            (498.7, "499"),
-            (13_149.0, "13,100"),
-            (123_456.0, "123,000"),
-        ] {
+        for (n, text) in [(0.0, "0"), (7.4, "7"), (498.7, "499"), (13_149.0, "13,100"), (123_456.0, "123,000")] {
             assert_eq!(rate(n), text);
         }
-        for (n, text) in [
-            (0.0, "0.00"),
-            (0.854, "0.85"),
-            (37.04, "37.0"),
-            (120.4, "120"),
-            (3512.3, "3,512"),
-        ] {
+        for (n, text) in [(0.0, "0.00"), (0.854, "0.85"), (37.04, "37.0"), (120.4, "120"), (3512.3, "3,512")] {
             assert_eq!(ms(n), text);
         }
     }
@@ -241,36 +200,20 @@ mod tests {
             (Bilingual::of("策略", "strategy"), |_| "redis-lock".into()),
             (Bilingual::of("从", "from"), |_| "".into()),
             (Bilingual::of("结论", "verdict"), |_| "exact".into()),
-            (Bilingual::of("99% ms", "99% ms"), |n| {
-                with_commas(*n).into()
-            }),
-            (Bilingual::of("收", "recv KB/s"), |n| {
-                with_commas(*n).into()
-            }),
+            (Bilingual::of("99% ms", "99% ms"), |n| with_commas(*n).into()),
+            (Bilingual::of("收", "recv KB/s"), |n| with_commas(*n).into()),
         ];
         let at = |width| table_within(&COLUMNS, &[0, 1, 2], &[1, 2], false, width);
-        assert!(
-            !at(None).contains("not shown") && at(None).contains("from"),
-            "elsewhere nothing is left out"
-        );
+        assert!(!at(None).contains("not shown") && at(None).contains("from"), "elsewhere nothing is left out");
         let without_the_empty = at(Some(35));
-        assert!(
-            without_the_empty.contains("recv") && !without_the_empty.contains("from"),
-            "{without_the_empty}"
-        );
+        assert!(without_the_empty.contains("recv") && !without_the_empty.contains("from"), "{without_the_empty}");
         for width in [20, 30] {
             let text = oversell_lab::terminal::wrap::wrap_lines(&at(Some(width)), width);
             let fits = |line: &str| line.chars().count() <= width;
             assert!(text.lines().all(fits), "{text}");
-            assert!(
-                text.contains("redis-lock") && text.contains("exact"),
-                "{text}"
-            );
+            assert!(text.contains("redis-lock") && text.contains("exact"), "{text}");
             let flat = text.replace('\n', " ");
-            assert!(
-                flat.contains("narrow") && flat.ends_with("recv KB/s"),
-                "{text}"
-            );
+            assert!(flat.contains("narrow") && flat.ends_with("recv KB/s"), "{text}");
         }
     }
 }

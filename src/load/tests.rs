@@ -17,18 +17,9 @@ use tokio_util::sync::CancellationToken;
 
 /// A row in one line: verdict, answers, difference, and what is left.
 fn seen(row: &Row) -> String {
-    let OutcomeCounts {
-        sold,
-        sold_out,
-        errors,
-        unknown,
-    } = row.counts;
+    let OutcomeCounts { sold, sold_out, errors, unknown } = row.counts;
     let kept = if row.kept { "kept" } else { "broken" };
-    let (verdict, oversold, after) = (
-        row.verdict.to_string(),
-        row.oversold,
-        row.stock_change.after,
-    );
+    let (verdict, oversold, after) = (row.verdict.to_string(), row.oversold, row.stock_change.after);
     format!(
         "{verdict}, {kept}: {sold} sold, {sold_out} out, {errors} errors, {unknown} unknown; {oversold} over, {after} left"
     )
@@ -49,18 +40,8 @@ async fn the_table_of_shops() {
     use Fault::{CutAfter, CutBefore, LostUpdate, Refuses, TakesAndDoesNotKnow};
     // 200 requests for a safe strategy; the fault meets every tenth. The last column is what a complaint says.
     for (fault, pieces, wanted, complaint) in [
-        (
-            None,
-            1000,
-            "exact, kept: 200 sold, 0 out, 0 errors, 0 unknown; 0 over, 800 left",
-            None,
-        ),
-        (
-            None,
-            60,
-            "exact, kept: 60 sold, 140 out, 0 errors, 0 unknown; 0 over, 0 left",
-            None,
-        ),
+        (None, 1000, "exact, kept: 200 sold, 0 out, 0 errors, 0 unknown; 0 over, 800 left", None),
+        (None, 60, "exact, kept: 60 sold, 140 out, 0 errors, 0 unknown; 0 over, 0 left", None),
         (
             Some(LostUpdate),
             1000,
@@ -163,15 +144,7 @@ async fn the_last_snapshot_is_the_whole_run() {
     let stop = CancellationToken::new();
     run(&plan, &progress, &stop).await.unwrap();
     let last = watching.borrow();
-    assert_eq!(
-        [
-            last.samples,
-            last.planned,
-            last.sold,
-            last.instances["8000"]
-        ],
-        [100; 4]
-    );
+    assert_eq!([last.samples, last.planned, last.sold, last.instances["8000"]], [100; 4]);
 }
 
 #[tokio::test]
@@ -181,13 +154,8 @@ async fn a_target_that_does_not_answer_is_one_line_that_names_it() {
     drop(listener);
     let mut plan = Fake::open(None).await.plan("single-update", 1, 1, 1);
     plan.base = base.clone();
-    let failure = run_silently(&plan, &CancellationToken::new())
-        .await
-        .unwrap_err();
-    assert!(
-        matches!(&failure, Failure::Unusable(line) if line.contains(&base)),
-        "{failure}"
-    );
+    let failure = run_silently(&plan, &CancellationToken::new()).await.unwrap_err();
+    assert!(matches!(&failure, Failure::Unusable(line) if line.contains(&base)), "{failure}");
 }
 
 #[tokio::test]
@@ -195,10 +163,7 @@ async fn a_round_that_cannot_be_made_spoils_no_other() {
     let fake = Fake::open(None).await;
     let good = fake.plan("single-update", 2, 1, 1000);
     // Nobody listens at port 1.
-    let dead = Plan {
-        base: "http://127.0.0.1:1".into(),
-        ..good.clone()
-    };
+    let dead = Plan { base: "http://127.0.0.1:1".into(), ..good.clone() };
     let timed = Timed::closed(Duration::ZERO, Duration::from_millis(100));
     let (bar, stop) = (Bar::hidden(), CancellationToken::new());
     let (rows, failed) = measure_in_rounds(&[good, dead], timed, 2, &bar, &stop).await;
@@ -216,26 +181,12 @@ async fn a_run_on_product_1_is_caught() {
     let plan = fake.plan("single-update", 4, 25, 1000);
     let row = run_to_its_end(&plan).await;
     assert_eq!((row.verdict, row.kept), (Verdict::Exact, true));
-    assert_eq!(
-        (row.stock_change.before, row.stock_change.after),
-        (1000, 900)
-    );
-    assert_eq!(
-        fake.products(),
-        [1],
-        "only what somebody else has made is left"
-    );
+    assert_eq!((row.stock_change.before, row.stock_change.after), (1000, 900));
+    assert_eq!(fake.products(), [1], "only what somebody else has made is left");
 
-    let twin = Plan {
-        stock_id: 1,
-        ..plan
-    };
+    let twin = Plan { stock_id: 1, ..plan };
     let row = run_to_its_end(&twin).await;
-    assert_eq!(
-        (row.verdict, row.kept),
-        (Verdict::Oversold, false),
-        "somebody else's reset falsifies it"
-    );
+    assert_eq!((row.verdict, row.kept), (Verdict::Oversold, false), "somebody else's reset falsifies it");
 }
 
 #[tokio::test]
@@ -277,10 +228,7 @@ async fn failed_requests_break_an_unsafe_strategys_promise() {
     assert_eq!((row.verdict, row.kept), (Verdict::Oversold, true));
     // The same loss beside a request that was refused: a reset makes the stock grow, which is more sold than gone.
     let fake = Fake::open(Some((Fault::Refuses, 10))).await;
-    let plan = Plan {
-        stock_id: 1,
-        ..fake.plan("none", 1, 30, 1000)
-    };
+    let plan = Plan { stock_id: 1, ..fake.plan("none", 1, 30, 1000) };
     let row = run_to_its_end(&plan).await;
     assert_eq!((row.verdict, row.kept), (Verdict::Errors, false));
     assert_eq!(fake.requests(), 30);
@@ -315,70 +263,39 @@ async fn a_stall_shows_in_the_p99_of_an_open_loop_only() {
         // Counted, and not timed: a stall, the shop's or the machine's, meets the 4 requests that are under way, and the
         // line leaves 40 out.
         let counted = fake.plan("single-update", 4, 1000, 4000);
-        let row =
-            run_to_its_end(&timed.map_or(counted.clone(), |timed| counted.with_duration(timed)))
-                .await;
+        let row = run_to_its_end(&timed.map_or(counted.clone(), |timed| counted.with_duration(timed))).await;
         assert_eq!((row.verdict, row.counts.failed()), (Verdict::Exact, 0));
         row.stats.p99_line
     };
-    let timed = Timed {
-        warm_up: Duration::ZERO,
-        measured: Duration::from_secs(2),
-        rate: Some(200.0),
-    };
+    let timed = Timed { warm_up: Duration::ZERO, measured: Duration::from_secs(2), rate: Some(200.0) };
     let (closed, open) = (p99(None).await, p99(Some(timed)).await);
-    assert!(
-        open > 4.0 * closed,
-        "closed loop {closed} ms, open loop {open} ms"
-    );
+    assert!(open > 4.0 * closed, "closed loop {closed} ms, open loop {open} ms");
 }
 
 #[tokio::test]
 async fn a_rate_that_the_target_does_not_keep_is_said_to_be_behind() {
     let fake = Fake::open(Some((Fault::Stalls, 1))).await;
-    let timed = Timed {
-        warm_up: Duration::ZERO,
-        measured: Duration::from_millis(300),
-        rate: Some(100.0),
-    };
+    let timed = Timed { warm_up: Duration::ZERO, measured: Duration::from_millis(300), rate: Some(100.0) };
     let row = run_to_its_end(&fake.plan("single-update", 1, 1, 0).with_duration(timed)).await;
-    assert!(
-        row.behind > 20,
-        "the only connection waited for longer than the load lasts: {}",
-        row.behind
-    );
+    assert!(row.behind > 20, "the only connection waited for longer than the load lasts: {}", row.behind);
 }
 
 #[tokio::test]
 async fn an_instance_is_listed_that_sold_in_the_warm_up_alone() {
     let fake = Fake::open(Some((Fault::Stalls, 5))).await;
-    let timed = Timed {
-        warm_up: STALL / 4,
-        measured: STALL / 8,
-        rate: None,
-    };
+    let timed = Timed { warm_up: STALL / 4, measured: STALL / 8, rate: None };
     let row = run_to_its_end(&fake.plan("single-update", 1, 1, 0).with_duration(timed)).await;
-    assert_eq!(
-        (row.verdict, row.instances["8000"]),
-        (Verdict::Exact, row.counts.sold)
-    );
+    assert_eq!((row.verdict, row.instances["8000"]), (Verdict::Exact, row.counts.sold));
 }
 
 #[tokio::test]
 async fn a_run_without_an_end_within_reach_is_refused() {
     let fake = Fake::open(None).await;
-    for (threads, loops, hold_ms, rule) in [
-        (1000, 10_000, 0, "threads × loops"),
-        (10, 1000, 61, "hold_ms"),
-        (0, 1, 0, "threads"),
-    ] {
-        let plan = Plan {
-            hold_ms,
-            ..fake.plan("redis-lock", threads, loops, 1)
-        };
-        let refused = run_silently(&plan, &CancellationToken::new())
-            .await
-            .unwrap_err();
+    for (threads, loops, hold_ms, rule) in
+        [(1000, 10_000, 0, "threads × loops"), (10, 1000, 61, "hold_ms"), (0, 1, 0, "threads")]
+    {
+        let plan = Plan { hold_ms, ..fake.plan("redis-lock", threads, loops, 1) };
+        let refused = run_silently(&plan, &CancellationToken::new()).await.unwrap_err();
         assert!(refused.to_string().contains(rule), "{refused}");
     }
     assert_eq!(fake.requests(), 0);

@@ -120,12 +120,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn counts(sold: u64, sold_out: u64, errors: u64, unknown: u64) -> OutcomeCounts {
-        OutcomeCounts {
-            sold,
-            sold_out,
-            errors,
-            unknown,
-        }
+        OutcomeCounts { sold, sold_out, errors, unknown }
     }
 
     #[test]
@@ -196,11 +191,7 @@ mod tests {
             (Promise::Lease, Verdict::Exact, Verdict::Exact),
             (Promise::Safe, Verdict::Exact, Verdict::Exact),
         ] {
-            assert_eq!(
-                (expected(promise, true), expected(promise, false)),
-                (one, three),
-                "{promise:?}"
-            );
+            assert_eq!((expected(promise, true), expected(promise, false)), (one, three), "{promise:?}");
         }
     }
 

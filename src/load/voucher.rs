@@ -11,9 +11,7 @@ use super::{
     row::RefusedOrders,
     stock_api::{read, require_success, without_trailing_slash},
 };
-use crate::seckill::check::{
-    OrderAnswers, OrdersReport, VoucherOrder, VoucherRecords, check_orders,
-};
+use crate::seckill::check::{OrderAnswers, OrdersReport, VoucherOrder, VoucherRecords, check_orders};
 use chrono::{TimeDelta, Utc};
 use http::{HeaderName, HeaderValue, Request};
 use oversell_lab::{
@@ -67,12 +65,7 @@ struct OrderAnswer<'a> {
 impl Buyers {
     /// The users from `first` on, each of whom sends `request`.
     pub(super) fn new(request: Request<Body>, first: i64, orders: Orders) -> Self {
-        Self {
-            request,
-            first,
-            orders,
-            answers: Mutex::default(),
-        }
+        Self { request, first, orders, answers: Mutex::default() }
     }
 
     /// The orders that succeeded, by user and order id, with `unknown` as the number of requests whose outcome is not known; and
@@ -90,25 +83,15 @@ impl Buyers {
     /// The request for the `n`-th order, from 0.
     pub(super) fn request(&self, n: u64) -> Request<Body> {
         let mut request = self.request.clone();
-        request
-            .headers_mut()
-            .insert(USER_HEADER, HeaderValue::from(self.user(n)));
+        request.headers_mut().insert(USER_HEADER, HeaderValue::from(self.user(n)));
         request
     }
 
     /// Returns the outcome of the `n`-th order, and notes its order id, or that it was refused because of an earlier one,
     /// which counts as sold out. A success without an order id counts as refused.
-    pub(super) fn classify_answer(
-        &self,
-        n: u64,
-        status: u16,
-        body: &[u8],
-    ) -> (Outcome, AnswerDetails) {
+    pub(super) fn classify_answer(&self, n: u64, status: u16, body: &[u8]) -> (Outcome, AnswerDetails) {
         let (outcome, said) = answer::classify_answer(status, body);
-        let json = serde_json::from_slice(body).unwrap_or(OrderAnswer {
-            kind: None,
-            order_id: None,
-        });
+        let json = serde_json::from_slice(body).unwrap_or(OrderAnswer { kind: None, order_id: None });
         let mut all = self.answers.lock();
         let (answers, tally) = &mut *all;
         match (&outcome, json.kind) {
@@ -116,10 +99,7 @@ impl Buyers {
                 let Some(order_id) = json.order_id.and_then(|id| id.parse().ok()) else {
                     return (Outcome::Refused("success without an order".into()), said);
                 };
-                answers.orders.push(VoucherOrder {
-                    order_id,
-                    user_id: self.user(n),
-                });
+                answers.orders.push(VoucherOrder { order_id, user_id: self.user(n) });
                 return (outcome, said);
             }
             (_, Some("urn:oversell:sold-out")) => {}
@@ -146,16 +126,11 @@ impl LoadVoucher {
         }
         let url = format!("{}/voucher", without_trailing_slash(at));
         let [begin, end] = [start, end].map(|by| Utc::now() + by);
-        let voucher =
-            json!({"title": "oversell seckill", "stock": pieces, "begin": begin, "end": end});
+        let voucher = json!({"title": "oversell seckill", "stock": pieces, "begin": begin, "end": end});
         let what = format!("POST {url}");
         let added = require_success(&what, client().post(&url).json(&voucher).token(token)).await?;
         let NewVoucher { id } = added.json().map_err(|why| unusable!("{what}: {why}"))?;
-        Ok(Self {
-            url: format!("{url}/{id}"),
-            id,
-            token: token.cloned(),
-        })
+        Ok(Self { url: format!("{url}/{id}"), id, token: token.cloned() })
     }
 
     /// Reads the voucher with its orders.
@@ -164,10 +139,7 @@ impl LoadVoucher {
     }
 
     /// Waits until all answered orders are written, or none has appeared for [`QUIET_TIME`]; returns the report of the checker.
-    pub(super) async fn check_orders(
-        &self,
-        answers: &OrderAnswers,
-    ) -> Result<OrdersReport, Failure> {
+    pub(super) async fn check_orders(&self, answers: &OrderAnswers) -> Result<OrdersReport, Failure> {
         let (mut most, mut since) = (0, Instant::now());
         loop {
             let records = self.read_records().await?;
@@ -197,14 +169,8 @@ mod tests {
     use http::Method;
 
     fn buyers() -> Buyers {
-        let request = Origin::parse("http://127.0.0.1:1")
-            .unwrap()
-            .request(Method::POST, "/")
-            .unwrap();
-        let orders = Orders {
-            users: 2,
-            repeats: 3,
-        };
+        let request = Origin::parse("http://127.0.0.1:1").unwrap().request(Method::POST, "/").unwrap();
+        let orders = Orders { users: 2, repeats: 3 };
         Buyers::new(request, 100, orders)
     }
 
@@ -220,39 +186,17 @@ mod tests {
     fn orders_and_refusals_are_counted_and_the_rest_are_errors() {
         let buyers = buyers();
         let said = |status, body: &str| buyers.classify_answer(3, status, body.as_bytes()).0;
-        assert_eq!(
-            said(200, r#"{"outcome":"sold","order_id":"9007199254740993"}"#),
-            Outcome::Sold
-        );
+        assert_eq!(said(200, r#"{"outcome":"sold","order_id":"9007199254740993"}"#), Outcome::Sold);
         for kind in ["sold-out", "already-ordered", "order-under-way"] {
-            let outcome = if kind == "sold-out" {
-                "sold_out"
-            } else {
-                "refused"
-            };
+            let outcome = if kind == "sold-out" { "sold_out" } else { "refused" };
             let body = format!(r#"{{"type":"urn:oversell:{kind}","outcome":"{outcome}"}}"#);
             assert_eq!(said(409, &body), Outcome::SoldOut);
         }
-        assert!(matches!(
-            said(200, r#"{"outcome":"sold"}"#),
-            Outcome::Refused(_)
-        ));
-        assert!(matches!(
-            said(409, r#"{"type":"urn:oversell:over","outcome":"refused"}"#),
-            Outcome::Refused(_)
-        ));
-        assert!(matches!(
-            said(503, r#"{"outcome":"unknown"}"#),
-            Outcome::Unknown(_)
-        ));
+        assert!(matches!(said(200, r#"{"outcome":"sold"}"#), Outcome::Refused(_)));
+        assert!(matches!(said(409, r#"{"type":"urn:oversell:over","outcome":"refused"}"#), Outcome::Refused(_)));
+        assert!(matches!(said(503, r#"{"outcome":"unknown"}"#), Outcome::Unknown(_)));
         let (answers, tally) = buyers.answers(0);
-        assert_eq!(
-            answers.orders,
-            [VoucherOrder {
-                order_id: 9_007_199_254_740_993,
-                user_id: 101
-            }]
-        );
+        assert_eq!(answers.orders, [VoucherOrder { order_id: 9_007_199_254_740_993, user_id: 101 }]);
         assert_eq!((tally.already_ordered, tally.under_way), (1, 1));
     }
 }

@@ -166,17 +166,8 @@ impl Trial {
 
     /// Runs a script as this owner, and returns whether it answers yes. The error of a script names it; any other error means
     /// that Redis is down.
-    async fn run(
-        &self,
-        name: &str,
-        script: &str,
-        who: char,
-        lease: Duration,
-    ) -> Result<bool, TrialError> {
-        let (owner, lease) = (
-            who.to_string(),
-            u64::try_from(lease.as_millis()).unwrap_or(u64::MAX),
-        );
+    async fn run(&self, name: &str, script: &str, who: char, lease: Duration) -> Result<bool, TrialError> {
+        let (owner, lease) = (who.to_string(), u64::try_from(lease.as_millis()).unwrap_or(u64::MAX));
         let ran = run_script(script, &self.key, &owner, lease, &mut self.redis()).await;
         ran.map_err(|error| match error.code() {
             Some("ERR" | "WRONGTYPE") => {
@@ -196,8 +187,7 @@ impl Trial {
         let left: RedisResult<i64> = pttl.arg(&self.key).query_async(&mut self.redis()).await;
         let left = left.map_err(|error| TrialError::Redis(error.into()))?;
         // A lease between twice the longest asked for and a day is that of `bounded.lua`.
-        let has_none =
-            left > ENDLESS_LEASE.as_millis() as i64 * 2 && left <= MAX_LEASE.as_millis() as i64;
+        let has_none = left > ENDLESS_LEASE.as_millis() as i64 * 2 && left <= MAX_LEASE.as_millis() as i64;
         Ok(if has_none { -1 } else { left })
     }
 
@@ -242,12 +232,7 @@ impl Trial {
     }
 
     /// Asks until `who` gets the lock, or `within` has passed; then asks once more. Returns whether it got it.
-    async fn acquire_within(
-        &self,
-        who: char,
-        lease: Duration,
-        within: Duration,
-    ) -> Result<bool, TrialError> {
+    async fn acquire_within(&self, who: char, lease: Duration, within: Duration) -> Result<bool, TrialError> {
         let begun = Instant::now();
         loop {
             let over = begun.elapsed() > within;
@@ -284,15 +269,12 @@ impl Trial {
     /// Runs the release script as `who`, whoever holds the lock, and logs what became of it. Returns the script's answer.
     async fn release(&self, who: char) -> Result<bool, TrialError> {
         let holder = *self.holder.lock();
-        let released = self
-            .run("release", &self.release, who, ENDLESS_LEASE)
-            .await?;
+        let released = self.run("release", &self.release, who, ENDLESS_LEASE).await?;
         let there = self.remaining_lease_ms().await? != -2;
         match holder {
-            Some((owner, _)) if owner != who && !there => self.log.add(ReplayEvent {
-                owner: Some(owner.to_string()),
-                ..ReplayEvent::of(who, "deleted")
-            }),
+            Some((owner, _)) if owner != who && !there => {
+                self.log.add(ReplayEvent { owner: Some(owner.to_string()), ..ReplayEvent::of(who, "deleted") })
+            }
             Some((owner, _)) if owner == who && released => self.log_event(who, "released"),
             _ => self.log_event(who, "lost"),
         }
@@ -341,32 +323,18 @@ impl Trial {
             Mark::Failed => self.failure_events(),
             _ => Vec::new(),
         };
-        Ok(Grade {
-            name: trial,
-            verdict,
-            seen,
-            error,
-            events,
-        })
+        Ok(Grade { name: trial, verdict, seen, error, events })
     }
 
     /// The events of the two owners that were inside at once; else all events, or the last ones if there are very many.
     fn failure_events(&self) -> Vec<ReplayEvent> {
         let mut events = self.log.events_from(0);
         let inside_at_once = self.inside_at_once.lock();
-        let theirs = |event: &ReplayEvent| {
-            inside_at_once
-                .iter()
-                .any(|who| event.actor == who.to_string())
-        };
+        let theirs = |event: &ReplayEvent| inside_at_once.iter().any(|who| event.actor == who.to_string());
         if let Some(first) = inside_at_once.first().map(char::to_string) {
             let asked = |event: &ReplayEvent| event.actor == first && event.event == "start";
             events.drain(..events.iter().rposition(asked).unwrap_or_default());
-            let owned = |event: &ReplayEvent| {
-                inside_at_once
-                    .iter()
-                    .any(|who| event.owner == Some(who.to_string()))
-            };
+            let owned = |event: &ReplayEvent| inside_at_once.iter().any(|who| event.owner == Some(who.to_string()));
             events.retain(|event| theirs(event) || owned(event));
         } else if events.len() > 4 * KEPT_LOAD_EVENTS {
             events.drain(..events.len() - KEPT_LOAD_EVENTS);
@@ -375,29 +343,19 @@ impl Trial {
     }
 }
 
-const FREE_LOCK_REFUSED: Bilingual = Bilingual::of(
-    "锁空着，A 却进不去。",
-    "The lock was free, and A did not get in.",
-);
-const NO_LEASE: Bilingual = Bilingual::of(
-    "锁没有租约，不会到期：没法试。",
-    "The lock has no lease that could end: not tried.",
-);
-const LEASE_TOO_LONG: Bilingual = Bilingual::of(
-    "租约比 ARGV[2] 长：没法试。",
-    "Its lease is longer than ARGV[2]: not tried.",
-);
+const FREE_LOCK_REFUSED: Bilingual = Bilingual::of("锁空着，A 却进不去。", "The lock was free, and A did not get in.");
+const NO_LEASE: Bilingual =
+    Bilingual::of("锁没有租约，不会到期：没法试。", "The lock has no lease that could end: not tried.");
+const LEASE_TOO_LONG: Bilingual =
+    Bilingual::of("租约比 ARGV[2] 长：没法试。", "Its lease is longer than ARGV[2]: not tried.");
 /// Why a trial of the lease is untried on a machine that was too slow.
 const STALLED: Bilingual = Bilingual::of(
     "这台机器停顿得比租约还久：没法试。",
     "This machine stood still for longer than the lease: not tried.",
 );
-const SCRIPT_FAILS: Bilingual =
-    Bilingual::of("一段脚本在 Redis 里出错了。", "A script failed in Redis.");
-const B_ENTERED_TOO_SOON: Bilingual = Bilingual::of(
-    "A 的锁还在，B 就进去了。",
-    "B got in while the lock was still A's.",
-);
+const SCRIPT_FAILS: Bilingual = Bilingual::of("一段脚本在 Redis 里出错了。", "A script failed in Redis.");
+const B_ENTERED_TOO_SOON: Bilingual =
+    Bilingual::of("A 的锁还在，B 就进去了。", "B got in while the lock was still A's.");
 
 /// Eight owners at once: never two inside, and all get in.
 async fn exclusion(trial: &Trial) -> TrialResult {
@@ -428,10 +386,7 @@ async fn exclusion(trial: &Trial) -> TrialResult {
                     over.cancel();
                     *trial.inside_at_once.lock() = vec![first, second];
                 }
-                return Err(TrialError::Broken(Bilingual::of(
-                    "两个同时在临界区。",
-                    "Two were inside at once.",
-                )));
+                return Err(TrialError::Broken(Bilingual::of("两个同时在临界区。", "Two were inside at once.")));
             }
             sleep(TIME_INSIDE).await;
             if over.is_cancelled() {
@@ -471,14 +426,8 @@ async fn holder_dies(trial: &Trial) -> TrialResult {
             false => TrialError::Untried(STALLED),
         });
     }
-    match trial
-        .acquire_within('B', ENDLESS_LEASE, 3 * TESTED_LEASE)
-        .await?
-    {
-        true => Ok(Bilingual::of(
-            "A 死了；租约一到期，B 就进去了。",
-            "A died; once its lease had ended, B got in.",
-        )),
+    match trial.acquire_within('B', ENDLESS_LEASE, 3 * TESTED_LEASE).await? {
+        true => Ok(Bilingual::of("A 死了；租约一到期，B 就进去了。", "A died; once its lease had ended, B got in.")),
         false => Err(TrialError::Broken(Bilingual::of(
             "A 死了，租约早该到期，B 还是进不去。",
             "A died, its lease should long have ended, and B does not get in.",
@@ -495,10 +444,7 @@ fn log_death(trial: &Trial) {
 /// A outlives its lease, B gets in, and then A unlocks: B's lock stays.
 async fn late_release(trial: &Trial) -> TrialResult {
     trial.acquire_tested_lease_as_a().await?;
-    if !trial
-        .acquire_within('B', ENDLESS_LEASE, 3 * TESTED_LEASE)
-        .await?
-    {
+    if !trial.acquire_within('B', ENDLESS_LEASE, 3 * TESTED_LEASE).await? {
         return Err(TrialError::Untried(Bilingual::of(
             "A 的租约早该到期，B 还是进不去：没法试。",
             "A's lease should long have ended, and B does not get in: not tried.",
@@ -565,8 +511,7 @@ async fn re_entry(trial: &Trial) -> TrialResult {
 /// A works for three leases and renews. B gets in after A's unlock, and then A's renewal is refused.
 async fn long_job(trial: &Trial) -> TrialResult {
     // Whether the lease may have ended before its renewal came: a lock that is never renewed has no such excuse.
-    let may_have_ended =
-        |renewed: Instant| trial.renew.is_some() && renewed.elapsed() >= TESTED_LEASE;
+    let may_have_ended = |renewed: Instant| trial.renew.is_some() && renewed.elapsed() >= TESTED_LEASE;
     let begun = Instant::now();
     let mut renewed = begun;
     trial.acquire_tested_lease_as_a().await?;
@@ -636,9 +581,6 @@ async fn fairness(trial: &Trial) -> TrialResult {
             "B 先来，C 后来；A 解锁后 C 先问也进不去，先进去的是 B。",
             "B came before C; after A's unlock C asked first in vain, and B got in first.",
         )),
-        false => Err(TrialError::Broken(Bilingual::of(
-            "A 解锁后，谁也进不去。",
-            "After A's unlock nobody got in.",
-        ))),
+        false => Err(TrialError::Broken(Bilingual::of("A 解锁后，谁也进不去。", "After A's unlock nobody got in."))),
     }
 }

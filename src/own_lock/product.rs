@@ -30,8 +30,7 @@ pub async fn prepare(ctx: &Ctx, job: Job, visitor: &str, own_product: bool) -> R
     if own_product {
         job.request.stock_id = product_of(visitor);
         let mut put = redis::cmd("SET");
-        put.arg(redis_key::stock_key(ctx, job.request.stock_id))
-            .arg(PIECES);
+        put.arg(redis_key::stock_key(ctx, job.request.stock_id)).arg(PIECES);
         put.arg("NX").arg("EX").arg(LIFETIME_S);
         put.exec_async(&mut ctx.redis.connection()).await?;
     }

@@ -15,9 +15,8 @@ const MAX_SCRIPT_BYTES: usize = 2_000;
 
 /// The commands that a script may call, each on `KEYS[1]`.
 const COMMANDS: &[&str] = &[
-    "decr", "del", "exists", "expire", "get", "hdel", "hexists", "hget", "hincrby", "hlen", "hset",
-    "hsetnx", "incr", "lindex", "llen", "lpop", "lpos", "lrem", "persist", "pexpire", "pttl",
-    "rpush", "set", "setnx", "ttl",
+    "decr", "del", "exists", "expire", "get", "hdel", "hexists", "hget", "hincrby", "hlen", "hset", "hsetnx", "incr",
+    "lindex", "llen", "lpop", "lpos", "lrem", "persist", "pexpire", "pttl", "rpush", "set", "setnx", "ttl",
 ];
 
 /// Commands that accept any number of keys; nothing may follow `KEYS[1]`.
@@ -25,15 +24,12 @@ const SINGLE_KEY_COMMANDS: &[&str] = &["del", "exists"];
 
 /// The Lua words that a script may use anywhere; `local`, `redis`, `KEYS` and `ARGV` have rules of their own.
 const ALLOWED_WORDS: &[&str] = &[
-    "and", "else", "elseif", "end", "false", "if", "nil", "not", "or", "return", "then", "true",
-    "tonumber", "tostring",
+    "and", "else", "elseif", "end", "false", "if", "nil", "not", "or", "return", "then", "true", "tonumber", "tostring",
 ];
 
 /// Words that a local name must not be.
-const RESERVED_WORDS: &[&str] = &[
-    "ARGV", "KEYS", "break", "do", "for", "function", "goto", "in", "local", "redis", "repeat",
-    "until", "while",
-];
+const RESERVED_WORDS: &[&str] =
+    &["ARGV", "KEYS", "break", "do", "for", "function", "goto", "in", "local", "redis", "repeat", "until", "while"];
 
 /// The signs that a script may have anywhere.
 const ALLOWED_SIGNS: &str = "(),;=~<>+-*/%";
@@ -77,9 +73,7 @@ pub(super) fn check(script: &str) -> Result<(), String> {
             }
             Word("local") => match behind {
                 [Word(name), rest @ ..]
-                    if !ALLOWED_WORDS.contains(name)
-                        && !RESERVED_WORDS.contains(name)
-                        && !is_number(name) =>
+                    if !ALLOWED_WORDS.contains(name) && !RESERVED_WORDS.contains(name) && !is_number(name) =>
                 {
                     own.insert(*name);
                     rest

@@ -17,8 +17,7 @@ use std::{sync::LazyLock, time::Duration};
 use utoipa::ToSchema;
 
 /// Compiles and runs every student's script, so that Redis keeps none of them.
-static BOUNDED_RUNNER: LazyLock<Script> =
-    LazyLock::new(|| Script::new(include_str!("bounded.lua")));
+static BOUNDED_RUNNER: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("bounded.lua")));
 
 /// Limit of the entries in a lock's key: more than a class has owners.
 const MAX_ENTRIES: u32 = 256;
@@ -40,10 +39,7 @@ const SCRIPTS_LIFETIME: Duration = Duration::from_secs(86_400);
 pub struct Scripts {
     /// Takes the lock, or answers no if it is taken.
     #[garde(custom(check_not_empty), custom(check_allowed))]
-    #[schema(
-        max_length = 2000,
-        example = "return redis.call('setnx', KEYS[1], '111')"
-    )]
+    #[schema(max_length = 2000, example = "return redis.call('setnx', KEYS[1], '111')")]
     pub acquire: String,
     /// Releases the lock, or answers no if it was gone.
     #[garde(custom(check_not_empty), custom(check_allowed))]
@@ -59,19 +55,13 @@ pub struct Scripts {
 impl Scripts {
     /// The scripts that this visitor keeps; `None` if there are none, or their day is over.
     pub async fn load(ctx: &Ctx, visitor: &str) -> Result<Option<Self>, Error> {
-        let mut fields = ctx
-            .redis
-            .connection()
-            .hgetall(scripts_key(ctx, visitor))
-            .await?;
+        let mut fields = ctx.redis.connection().hgetall(scripts_key(ctx, visitor)).await?;
         let mut script = |name: &str| fields.remove(name);
-        Ok(script("acquire")
-            .zip(script("release"))
-            .map(|(acquire, release)| Self {
-                acquire,
-                release,
-                renew: script("renew").unwrap_or_default(),
-            }))
+        Ok(script("acquire").zip(script("release")).map(|(acquire, release)| Self {
+            acquire,
+            release,
+            renew: script("renew").unwrap_or_default(),
+        }))
     }
 
     /// Stores the scripts of this visitor for all instances, for a day, if Redis can compile them. The caller has validated them.
@@ -80,11 +70,7 @@ impl Scripts {
     /// [`Error::BadInput`] names the script, and says what Redis does not understand.
     pub async fn store(&self, ctx: &Ctx, visitor: &str) -> Result<(), Error> {
         let mut mine = ctx.mine.connection();
-        let fields = [
-            ("acquire", &self.acquire),
-            ("release", &self.release),
-            ("renew", &self.renew),
-        ];
+        let fields = [("acquire", &self.acquire), ("release", &self.release), ("renew", &self.renew)];
         for (field, script) in fields {
             match compile(script, &mut mine).await {
                 Err(error) if error.code() == Some("ERR") => {
@@ -129,10 +115,7 @@ pub(crate) async fn run_script(
     let run = run.arg(owner).arg(lease_ms).arg(script);
     let run = run.arg(MAX_ENTRIES).arg(MAX_LEASE.as_secs() * 1000);
     let answer = run.invoke_async(redis).await?;
-    Ok(!matches!(
-        answer,
-        Value::Nil | Value::Int(0) | Value::Boolean(false)
-    ))
+    Ok(!matches!(answer, Value::Nil | Value::Int(0) | Value::Boolean(false)))
 }
 
 /// Compiles a script without running it. The error says what Redis does not understand.
@@ -148,34 +131,12 @@ mod tests {
 
     #[test]
     fn a_refusal_names_the_script_at_fault() {
-        let whole = || Scripts {
-            acquire: "return 1".into(),
-            release: "return 1".into(),
-            renew: String::new(),
-        };
+        let whole = || Scripts { acquire: "return 1".into(), release: "return 1".into(), renew: String::new() };
         assert!(whole().validate().is_ok());
         for (field, scripts) in [
-            (
-                "acquire",
-                Scripts {
-                    acquire: " ".into(),
-                    ..whole()
-                },
-            ),
-            (
-                "release",
-                Scripts {
-                    release: "break".into(),
-                    ..whole()
-                },
-            ),
-            (
-                "renew",
-                Scripts {
-                    renew: "while".into(),
-                    ..whole()
-                },
-            ),
+            ("acquire", Scripts { acquire: " ".into(), ..whole() }),
+            ("release", Scripts { release: "break".into(), ..whole() }),
+            ("renew", Scripts { renew: "while".into(), ..whole() }),
         ] {
             let refused = scripts.validate().expect_err(field).to_string();
             assert!(refused.starts_with(field), "{refused}");

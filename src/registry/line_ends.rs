@@ -68,10 +68,7 @@ mod tests {
             let is_text = kinds.contains("attr/text=auto eol=lf");
             let is_kept = kinds.contains("attr/-text");
             assert!(is_text || is_kept, "no line ends for {line}");
-            assert!(
-                !kinds.contains("crlf") && !kinds.contains("mixed"),
-                "{line}"
-            );
+            assert!(!kinds.contains("crlf") && !kinds.contains("mixed"), "{line}");
         }
     }
 }

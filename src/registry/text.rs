@@ -33,13 +33,7 @@ pub struct Opening {
 type Labels = [&'static str; 5];
 
 /// The labels of the English half.
-const EN: Labels = [
-    "# ",
-    "Breaks: ",
-    "**What it survives**: ",
-    "**What breaks it**: ",
-    "Next: ",
-];
+const EN: Labels = ["# ", "Breaks: ", "**What it survives**: ", "**What breaks it**: ", "Next: "];
 /// The labels of the Chinese half.
 const ZH: Labels = ["# ", "失效：", "**能承受**：", "**何时失效**：", "下一篇："];
 
@@ -67,18 +61,12 @@ impl Text {
 
     /// The titles of both halves.
     pub(super) fn title(&self) -> Bilingual {
-        Bilingual {
-            zh: self.zh.title,
-            en: self.en.title,
-        }
+        Bilingual { zh: self.zh.title, en: self.en.title }
     }
 
     /// What breaks it, in one line.
     pub(super) fn breaks_in_short(&self) -> Bilingual {
-        Bilingual {
-            zh: self.zh.breaks_in_short,
-            en: self.en.breaks_in_short,
-        }
+        Bilingual { zh: self.zh.breaks_in_short, en: self.en.breaks_in_short }
     }
 }
 
@@ -87,8 +75,7 @@ impl Opening {
     fn parse(half: &str, labels: Labels) -> Result<Self, String> {
         let said = |label: &str| {
             let said = paragraphs(half).find_map(|text| text.strip_prefix(label));
-            said.map(|said| leak(one_line(said)))
-                .ok_or_else(|| format!("nothing of {label:?}"))
+            said.map(|said| leak(one_line(said))).ok_or_else(|| format!("nothing of {label:?}"))
         };
         let [title, breaks_in_short, survives, breaks, next] = labels;
         said(next)?;

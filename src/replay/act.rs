@@ -52,27 +52,12 @@ pub(super) enum PieceStore {
 impl Act {
     /// A race's own act, which takes no piece.
     pub const fn custom(name: &'static str, names: &'static [Name], run: Deduct) -> Self {
-        Self::Custom(CustomAct {
-            name,
-            names,
-            store: None,
-            run,
-        })
+        Self::Custom(CustomAct { name, names, store: None, run })
     }
 
     /// A race's own act, which takes a piece from this store.
-    pub const fn custom_selling(
-        store: Store,
-        name: &'static str,
-        names: &'static [Name],
-        run: Deduct,
-    ) -> Self {
-        Self::Custom(CustomAct {
-            name,
-            names,
-            store: Some(store),
-            run,
-        })
+    pub const fn custom_selling(store: Store, name: &'static str, names: &'static [Name], run: Deduct) -> Self {
+        Self::Custom(CustomAct { name, names, store: Some(store), run })
     }
 
     /// The slug of the strategy, step or lesson, or the name that the race has given.
@@ -88,14 +73,8 @@ impl Act {
     pub(super) fn reset_scope(self) -> ResetScope<'static> {
         match self {
             Self::Strategy(slug) => stock::find(slug).map(ResetScope::from).unwrap_or_default(),
-            Self::Order(_) => ResetScope {
-                store: None,
-                names: USER_LOCK,
-            },
-            Self::Custom(custom) => ResetScope {
-                store: custom.store,
-                names: custom.names,
-            },
+            Self::Order(_) => ResetScope { store: None, names: USER_LOCK },
+            Self::Custom(custom) => ResetScope { store: custom.store, names: custom.names },
             Self::Deadlock(_) => ResetScope::default(),
         }
     }
@@ -108,9 +87,7 @@ impl Act {
     /// The servers that it needs, or writes to; one may come twice. The nodes of Redlock do not count, since some may be down.
     pub(super) fn servers(self) -> Vec<Server> {
         let needs = match self {
-            Self::Strategy(slug) => {
-                stock::find(slug).map_or(&[][..], |strategy| strategy.spec.needs)
-            }
+            Self::Strategy(slug) => stock::find(slug).map_or(&[][..], |strategy| strategy.spec.needs),
             Self::Order(_) => &[Server::MySql, Server::Redis],
             Self::Custom(_) => &[],
             Self::Deadlock(_) => &[Server::MySql],
@@ -121,19 +98,12 @@ impl Act {
             Store::Redis => Server::Redis,
         });
         let of_names = scope.names.iter().filter_map(|name| match name {
-            Name::Redis(_) | Name::RedisMine(_) | Name::RedisFor(..) | Name::RedisCount(_) => {
-                Some(Server::Redis)
-            }
+            Name::Redis(_) | Name::RedisMine(_) | Name::RedisFor(..) | Name::RedisCount(_) => Some(Server::Redis),
             Name::ZooKeeper(_) => Some(Server::ZooKeeper),
             Name::TableLock(_) | Name::Fence => Some(Server::MySql),
             Name::RedisNodes(_) => None,
         });
-        needs
-            .iter()
-            .copied()
-            .chain(of_store)
-            .chain(of_names)
-            .collect()
+        needs.iter().copied().chain(of_store).chain(of_names).collect()
     }
 
     /// Puts pieces in stock for a voucher, or for a product of a random number, never number 1. Returns the number.
@@ -175,9 +145,7 @@ impl Act {
         if matches!(self, Self::Order(_)) {
             voucher::remove(ctx, id).await?;
         }
-        stock_admin::remove(ctx, id, Some(self.reset_scope()))
-            .await
-            .map(drop)
+        stock_admin::remove(ctx, id, Some(self.reset_scope())).await.map(drop)
     }
 }
 
@@ -189,27 +157,14 @@ impl std::fmt::Debug for Act {
 
 /// Adds a voucher that has been on sale for an hour, and is for one more. Returns its id.
 pub(super) async fn put_voucher_on_sale(ctx: &Ctx, pieces: i64) -> Result<i64, Error> {
-    let (begin, end) = (
-        Utc::now() - TimeDelta::hours(1),
-        Utc::now() + TimeDelta::hours(1),
-    );
+    let (begin, end) = (Utc::now() - TimeDelta::hours(1), Utc::now() + TimeDelta::hours(1));
     voucher::add(ctx, "100元代金券", pieces, begin, end).await
 }
 
 /// Orders a voucher for this user, by a step of the seckill. The result has only the state of the lock.
-pub async fn place_order(
-    ctx: &Ctx,
-    job: &Job,
-    step: &str,
-    voucher_id: i64,
-    user_id: i64,
-) -> Result<Deduction, Error> {
+pub async fn place_order(ctx: &Ctx, job: &Job, step: &str, voucher_id: i64, user_id: i64) -> Result<Deduction, Error> {
     let step = seckill::find(step).ok_or_else(|| Error::NoStrategy(step.to_owned()))?;
-    let order = Order {
-        voucher_id,
-        user_id,
-        job: job.with_same_owner(),
-    };
+    let order = Order { voucher_id, user_id, job: job.with_same_owner() };
     let lock = (step.spec.place)(ctx, &order).await?.lock;
     Ok(Deduction::default().with_lock_state(lock))
 }

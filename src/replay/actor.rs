@@ -157,19 +157,13 @@ pub(super) fn start(ctx: &Ctx, spec: ActorSpec, act: Act) -> Result<Actor, Error
     let (sender, events) = mpsc::unbounded_channel();
     let (stops, stopping) = watch::channel(spec.stops);
     let (point_sender, mut points) = mpsc::unbounded_channel();
-    let job = Job::new(
-        spec.stock_id,
-        Duration::ZERO,
-        Duration::from_millis(spec.wait_ms),
-    );
+    let job = Job::new(spec.stock_id, Duration::ZERO, Duration::from_millis(spec.wait_ms));
     let linger = Duration::from_millis(spec.linger_ms);
-    let job = job
-        .with_options(spec.lease_ms.map(Duration::from_millis), None)
-        .with_follower(Follower {
-            events: point_sender,
-            stops: stopping,
-            linger,
-        });
+    let job = job.with_options(spec.lease_ms.map(Duration::from_millis), None).with_follower(Follower {
+        events: point_sender,
+        stops: stopping,
+        linger,
+    });
     let tap = |connection, node: Option<usize>| {
         let name = node.and_then(|n| stock_admin::NODES.get(n).copied());
         RedisTap::new(connection, job.observation.points(), name)
@@ -178,10 +172,7 @@ pub(super) fn start(ctx: &Ctx, spec: ActorSpec, act: Act) -> Result<Actor, Error
     let names = act.reset_scope().names;
     let (own, ctx) = OwnClients::new(&ctx, names, job.observation.points())?;
     let task = tokio::spawn(async move {
-        let start = ActorEvent::Start {
-            instance: ctx.instance.clone(),
-            owner: job.owner(&ctx).to_string(),
-        };
+        let start = ActorEvent::Start { instance: ctx.instance.clone(), owner: job.owner(&ctx).to_string() };
         let send = |event| drop(sender.send(event));
         send(start);
         let running = async {
@@ -206,11 +197,7 @@ pub(super) fn start(ctx: &Ctx, spec: ActorSpec, act: Act) -> Result<Actor, Error
             lost: done.lock.map(|found| found == LockState::Lost),
         }));
     });
-    Ok(Actor {
-        events,
-        stops,
-        _task: AbortOnDropHandle::new(task),
-    })
+    Ok(Actor { events, stops, _task: AbortOnDropHandle::new(task) })
 }
 
 impl From<FollowerEvent> for ActorEvent {
@@ -234,10 +221,7 @@ fn failure_event(error: Error) -> ActorEvent {
         Error::Lost(_) => "lost",
         _ => "error",
     };
-    ActorEvent::Failed {
-        kind: kind.to_owned(),
-        detail: error.to_string(),
-    }
+    ActorEvent::Failed { kind: kind.to_owned(), detail: error.to_string() }
 }
 
 impl Actor {
@@ -257,11 +241,7 @@ impl Actor {
         stops: watch::Sender<Vec<Point>>,
         task: tokio::task::JoinHandle<()>,
     ) -> Self {
-        Self {
-            events,
-            stops,
-            _task: AbortOnDropHandle::new(task),
-        }
+        Self { events, stops, _task: AbortOnDropHandle::new(task) }
     }
 }
 
@@ -311,9 +291,7 @@ impl ActorHost {
     /// the instance does not answer.
     pub(super) async fn reaches_redis(&self, stock_id: i64) -> bool {
         match self {
-            Self::Local(ctx) => {
-                (stock_admin::read(ctx, stock_id).await).is_ok_and(|it| it.redis.is_some())
-            }
+            Self::Local(ctx) => (stock_admin::read(ctx, stock_id).await).is_ok_and(|it| it.redis.is_some()),
             Self::Remote { url, .. } => {
                 let at = format!("{}/stock?stock_id={stock_id}", url.trim_end_matches('/'));
                 let answer = client().get(at).timeout(REPLY_TIMEOUT).answer().await;
@@ -325,17 +303,10 @@ impl ActorHost {
 }
 
 /// Starts an actor on the instance at `url`. A task forwards its events from there, and its stops to there.
-async fn start_remote(
-    url: &str,
-    token: Option<SecretString>,
-    spec: ActorSpec,
-) -> Result<Actor, Error> {
+async fn start_remote(url: &str, token: Option<SecretString>, spec: ActorSpec) -> Result<Actor, Error> {
     let (sender, received) = mpsc::unbounded_channel();
     let (stops, mut stopping) = watch::channel(spec.stops.clone());
-    let request = StartActor {
-        id: Uuid::new_v4(),
-        spec,
-    };
+    let request = StartActor { id: Uuid::new_v4(), spec };
     let at = format!("{}/replays/actors", url.trim_end_matches('/'));
     let started = client().post(&at).json(&request).token(token.as_ref());
     let started = started.events(REPLY_TIMEOUT).await;
@@ -369,8 +340,5 @@ async fn start_remote(
 
 /// The error if the instance at `url` has not started an actor.
 fn no_actor(url: &str, error: &HttpError) -> Error {
-    Error::NoActor {
-        at: url.to_owned(),
-        reason: error.to_string(),
-    }
+    Error::NoActor { at: url.to_owned(), reason: error.to_string() }
 }

@@ -18,9 +18,7 @@ use super::{
     step::Step,
 };
 use crate::{
-    classroom::deadlocks::{
-        ALL, BEGIN, DEADLOCK, DeadlockLesson, DeadlockStep, Side, TwoTransactions,
-    },
+    classroom::deadlocks::{ALL, BEGIN, DEADLOCK, DeadlockLesson, DeadlockStep, Side, TwoTransactions},
     error::Error,
     replay_log::ReplayEvent,
 };
@@ -32,32 +30,20 @@ use tokio::time::timeout;
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
 /// The result of a flaw with a deadlock: error 1213, one transaction commits.
-const DEADLOCKED: ExpectedResult = ExpectedResult::NOTHING.noting(
-    "error 1213, 1 committed",
-    "错误 1213，1 个提交",
-    "error 1213, 1 committed",
-);
+const DEADLOCKED: ExpectedResult =
+    ExpectedResult::NOTHING.noting("error 1213, 1 committed", "错误 1213，1 个提交", "error 1213, 1 committed");
 /// The result of a flaw with a lock wait timeout: error 1205, one transaction commits.
-const TIMED_OUT: ExpectedResult = ExpectedResult::NOTHING.noting(
-    "error 1205, 1 committed",
-    "错误 1205，1 个提交",
-    "error 1205, 1 committed",
-);
+const TIMED_OUT: ExpectedResult =
+    ExpectedResult::NOTHING.noting("error 1205, 1 committed", "错误 1205，1 个提交", "error 1205, 1 committed");
 /// The result of every cure: both transactions commit.
-const CURED: ExpectedResult =
-    ExpectedResult::NOTHING.noting("2 committed", "2 个提交", "2 committed");
+const CURED: ExpectedResult = ExpectedResult::NOTHING.noting("2 committed", "2 个提交", "2 committed");
 
 /// One race for each deadlock lesson.
-pub(super) static RACES: LazyLock<Vec<Race>> =
-    LazyLock::new(|| ALL.iter().map(race_of_lesson).collect());
+pub(super) static RACES: LazyLock<Vec<Race>> = LazyLock::new(|| ALL.iter().map(race_of_lesson).collect());
 
 /// The race of a lesson, `003.deadlock.{slug}`: each of its variants is one custom step.
 fn race_of_lesson(lesson: &'static DeadlockLesson) -> Race {
-    let half = |steps, expected| Variant {
-        act: Act::Deadlock(lesson),
-        steps,
-        expected,
-    };
+    let half = |steps, expected| Variant { act: Act::Deadlock(lesson), steps, expected };
     let flaw = match lesson.error {
         DEADLOCK => DEADLOCKED,
         _ => TIMED_OUT,
@@ -69,14 +55,8 @@ fn race_of_lesson(lesson: &'static DeadlockLesson) -> Race {
         cure: lesson.cure,
         anomalies: &[Anomaly::Deadlock],
         begin: &[],
-        flaw: half(
-            &[Step::Custom(|play| Box::pin(play_lesson(play, false)))],
-            flaw,
-        ),
-        cured: half(
-            &[Step::Custom(|play| Box::pin(play_lesson(play, true)))],
-            CURED,
-        ),
+        flaw: half(&[Step::Custom(|play| Box::pin(play_lesson(play, false)))], flaw),
+        cured: half(&[Step::Custom(|play| Box::pin(play_lesson(play, true)))], CURED),
     }
 }
 
@@ -103,8 +83,7 @@ async fn play_lesson(play: &mut Play, cured: bool) -> Result<(), Error> {
         if two.has_failed(side) {
             continue;
         }
-        play.announce(format!("{side:?}：{sql}"), format!("{side:?}: {sql}"))
-            .await?;
+        play.announce(format!("{side:?}：{sql}"), format!("{side:?}: {sql}")).await?;
         log_event(play, side, "statement", sql);
         match two.send(side, sql).await? {
             Some(answered) => log_answer(play, &mut locked, &answered),
@@ -123,9 +102,7 @@ async fn play_scheduled(
     locked: &mut [u64; 2],
 ) -> Result<(), Error> {
     let mut left = Side::BOTH.map(|side| {
-        let own = lesson
-            .script(cured)
-            .filter(move |(whose, _)| *whose == side);
+        let own = lesson.script(cured).filter(move |(whose, _)| *whose == side);
         own.map(|(_, sql)| sql).collect::<VecDeque<_>>()
     });
     for side in Side::BOTH {
@@ -133,10 +110,7 @@ async fn play_scheduled(
     }
     let moves = play.options.moves.clone();
     let mut next_move = Box::pin(moves.wait_for_next());
-    while Side::BOTH
-        .iter()
-        .any(|side| two.has_pending_statement(*side) || !left[*side as usize].is_empty())
-    {
+    while Side::BOTH.iter().any(|side| two.has_pending_statement(*side) || !left[*side as usize].is_empty()) {
         // A statement of one may let a pending one of the other be answered.
         for side in Side::BOTH {
             if two.is_answered(side) {
@@ -201,12 +175,7 @@ fn only_opens_transaction(sql: &str) -> bool {
 }
 
 /// Logs before which statement a transaction stands, or that it is done. If it was rolled back, drops its other statements.
-fn log_next_statement(
-    play: &Play,
-    side: Side,
-    two: &TwoTransactions,
-    left: &mut [VecDeque<&'static str>; 2],
-) {
+fn log_next_statement(play: &Play, side: Side, two: &TwoTransactions, left: &mut [VecDeque<&'static str>; 2]) {
     let left = &mut left[side as usize];
     if two.has_failed(side) {
         left.clear();
@@ -221,9 +190,7 @@ fn log_next_statement(
 /// Ends both transactions, and notes which error came and how many committed.
 async fn end_and_note(play: &mut Play, two: TwoTransactions) -> Result<(), Error> {
     let ended = two.end(false).await?;
-    let error = ended
-        .error
-        .map_or_else(String::new, |error| format!("error {error}, "));
+    let error = ended.error.map_or_else(String::new, |error| format!("error {error}, "));
     play.add_note(format!("{error}{} committed", ended.committed.len()));
     Ok(())
 }
@@ -243,9 +210,7 @@ fn log_answer(play: &Play, locked: &mut [u64; 2], step: &DeadlockStep) {
 
 /// Logs an event of a transaction, on the directing instance; an empty value is left out.
 fn log_event(play: &Play, side: Side, event: &str, value: impl Display) {
-    let value = Some(value.to_string())
-        .filter(|value| !value.is_empty())
-        .map(Into::into);
+    let value = Some(value.to_string()).filter(|value| !value.is_empty()).map(Into::into);
     play.log().add(ReplayEvent {
         instance: Some(play.ctx.instance.clone()),
         value,

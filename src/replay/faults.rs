@@ -134,12 +134,7 @@ impl Faults {
     }
 
     /// As [`inject`](Self::inject), with a size: that of a jump of a clock, or a delay.
-    pub async fn inject_sized(
-        &self,
-        action: Action,
-        member: &str,
-        by: Duration,
-    ) -> Result<(), HttpError> {
+    pub async fn inject_sized(&self, action: Action, member: &str, by: Duration) -> Result<(), HttpError> {
         self.note_undo(action, member);
         let command = FaultCommand {
             action,

@@ -25,9 +25,7 @@ pub(super) const SESSION_TIMEOUT: Duration = Duration::from_secs(30);
 impl Play {
     /// The lab of this instance; an error without one.
     pub(super) fn lab(&self) -> Result<&Faults, Error> {
-        let none = || {
-            Error::replay("there is no lab to inject faults: start the servers with oversell lab")
-        };
+        let none = || Error::replay("there is no lab to inject faults: start the servers with oversell lab");
         self.faults.as_ref().ok_or_else(none)
     }
 
@@ -41,8 +39,7 @@ impl Play {
     /// way a pause or resume is logged. Fails if the role has not started.
     pub(super) async fn inject_at(&self, role: &Role, action: Action) -> Result<(), Error> {
         let instance = self.observer.instance_of(role.letter);
-        let instance = instance
-            .ok_or_else(|| Error::replay(format!("{} has not started yet", role.letter)))?;
+        let instance = instance.ok_or_else(|| Error::replay(format!("{} has not started yet", role.letter)))?;
         if self.faults.is_some() {
             self.inject(action, &instance).await?;
         } else if action == Action::Pause {
@@ -53,10 +50,7 @@ impl Play {
             Action::Resume => "continued",
             _ => return Ok(()),
         };
-        self.log().add(ReplayEvent {
-            instance: Some(instance),
-            ..ReplayEvent::of(role.letter, event)
-        });
+        self.log().add(ReplayEvent { instance: Some(instance), ..ReplayEvent::of(role.letter, event) });
         Ok(())
     }
 
@@ -83,11 +77,7 @@ impl Play {
 
     /// Delays the answers of all Redis nodes to the role's instance; zero ends the delay.
     pub(super) async fn delay_answers(&self, role: &Role, by: Duration) -> Result<(), Error> {
-        let action = if by.is_zero() {
-            Action::Mend
-        } else {
-            Action::Slow
-        };
+        let action = if by.is_zero() { Action::Mend } else { Action::Slow };
         for node in 0..self.ctx.nodes.len() {
             let link = format!("{}-{}", self.instance_name(role)?, node_name(node));
             let done = self.lab()?.inject_sized(action, &link, by).await;
@@ -114,8 +104,7 @@ impl Play {
 
     /// Ends the session if the pace forces it and there are links to cut. Records and returns whether it has.
     async fn end_session_if_forced(&self, role: &Role) -> Result<bool, Error> {
-        let can_end_it =
-            self.faults.is_some() && Need::Links.what_is_missing(&self.ctx.config).is_none();
+        let can_end_it = self.faults.is_some() && Need::Links.what_is_missing(&self.ctx.config).is_none();
         let forced = self.options.pace.forces_timeouts() && can_end_it;
         if forced {
             self.inject_at(role, Action::Expire).await?;
@@ -129,7 +118,8 @@ impl Play {
         self.inject(Action::Resume, SENTINEL).await?;
         self.inject(Action::Promote, "replica").await?;
         self.wait_until_all_reach_redis().await?;
-        let words = serde_json::json!({ "zh": "Sentinel 把从节点升为主节点", "en": "the Sentinel promotes the replica" });
+        let words =
+            serde_json::json!({ "zh": "Sentinel 把从节点升为主节点", "en": "the Sentinel promotes the replica" });
         let promoted = ReplayEvent::of("step", "promoted").with_value(words);
         self.log().add(promoted);
         Ok(())
@@ -138,11 +128,9 @@ impl Play {
     /// Waits until every instance reaches Redis, 40 s for each: one whose connection has ended would fail at its next command.
     pub(super) async fn wait_until_all_reach_redis(&self) -> Result<(), Error> {
         for host in &self.options.hosts {
-            poll_until(
-                UNPLANNED_FAILOVER_TIMEOUT,
-                "an instance does not reach Redis after the fail-over",
-                || async { Ok(host.reaches_redis(self.stock_id).await) },
-            )
+            poll_until(UNPLANNED_FAILOVER_TIMEOUT, "an instance does not reach Redis after the fail-over", || async {
+                Ok(host.reaches_redis(self.stock_id).await)
+            })
             .await?;
         }
         Ok(())
@@ -150,11 +138,9 @@ impl Play {
 
     /// Waits up to 30 s until the servers answer reads and Redis accepts writes; if they do not, that is logged.
     pub(super) async fn wait_until_readable(&self) {
-        let back = poll_until(
-            SESSION_TIMEOUT,
-            "a server does not answer after its fault was undone",
-            || async move { Ok(self.reader.read().await.is_ok() && self.main_takes_writes().await) },
-        );
+        let back = poll_until(SESSION_TIMEOUT, "a server does not answer after its fault was undone", || async move {
+            Ok(self.reader.read().await.is_ok() && self.main_takes_writes().await)
+        });
         if let Err(error) = back.await {
             tracing::error!(%error, "after a replay");
         }
@@ -162,10 +148,7 @@ impl Play {
 
     /// Whether the main Redis accepts writes; `false` without an answer, or from a demoted one, which still answers reads.
     async fn main_takes_writes(&self) -> bool {
-        let role = redis::cmd("INFO")
-            .arg("replication")
-            .query_async(&mut self.ctx.redis.connection())
-            .await;
+        let role = redis::cmd("INFO").arg("replication").query_async(&mut self.ctx.redis.connection()).await;
         role.is_ok_and(|role: String| role.contains("role:master"))
     }
 }

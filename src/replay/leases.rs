@@ -44,29 +44,18 @@ impl Play {
             self.reader.end_leases(None).await?;
         }
         self.record_forced(forced);
-        poll_until(
-            STEP_TIMEOUT,
-            "the lease of the lock did not end",
-            || async move {
-                let locks = self.reader.read().await?.locks;
-                if locks.iter().any(LockEntry::has_no_lease)
-                    && self.observer.last_holder() == before
-                {
-                    return Err(Error::replay("the lock has no lease that could end"));
-                }
-                Ok(locks.is_empty() || self.observer.last_holder() != before)
-            },
-        )
+        poll_until(STEP_TIMEOUT, "the lease of the lock did not end", || async move {
+            let locks = self.reader.read().await?.locks;
+            if locks.iter().any(LockEntry::has_no_lease) && self.observer.last_holder() == before {
+                return Err(Error::replay("the lock has no lease that could end"));
+            }
+            Ok(locks.is_empty() || self.observer.last_holder() != before)
+        })
         .await?;
         // The caption of the next step must come after this event.
-        poll_until(
-            STEP_TIMEOUT,
-            "the end of the lease was not seen",
-            || async move {
-                Ok(self.observer.locks_satisfy(<[LockEntry]>::is_empty)
-                    || self.observer.last_holder() != before)
-            },
-        )
+        poll_until(STEP_TIMEOUT, "the end of the lease was not seen", || async move {
+            Ok(self.observer.locks_satisfy(<[LockEntry]>::is_empty) || self.observer.last_holder() != before)
+        })
         .await
     }
 
@@ -78,17 +67,13 @@ impl Play {
             self.reader.end_leases(None).await?;
         }
         self.record_forced(forced);
-        poll_until(
-            STEP_TIMEOUT,
-            "the lease of the lock is not over",
-            || async move {
-                let locks = self.reader.read().await?.locks;
-                if locks.iter().any(LockEntry::has_no_lease) {
-                    return Err(Error::replay("the lock has no lease that could be over"));
-                }
-                Ok(locks.iter().all(|held| held.pttl == Some(0)))
-            },
-        )
+        poll_until(STEP_TIMEOUT, "the lease of the lock is not over", || async move {
+            let locks = self.reader.read().await?.locks;
+            if locks.iter().any(LockEntry::has_no_lease) {
+                return Err(Error::replay("the lock has no lease that could be over"));
+            }
+            Ok(locks.iter().all(|held| held.pttl == Some(0)))
+        })
         .await
     }
 
@@ -110,35 +95,24 @@ impl Play {
     /// Makes the clock of a Redis node jump beyond every lease. If the lab cannot, or the pace forces it, ends the lock's
     /// lease on that node instead. Returns once the lock is gone there.
     pub(super) async fn jump_clock(&self, node: usize) -> Result<(), Error> {
-        let forced = self.options.pace.forces_timeouts()
-            || Need::Clocks.what_is_missing(&self.ctx.config).is_some();
+        let forced = self.options.pace.forces_timeouts() || Need::Clocks.what_is_missing(&self.ctx.config).is_some();
         if forced {
             self.reader.end_leases(Some(node)).await?;
         } else {
             let member = node_name(node);
-            let done = self
-                .lab()?
-                .inject_sized(Action::Jump, &member, CLOCK_JUMP)
-                .await;
+            let done = self.lab()?.inject_sized(Action::Jump, &member, CLOCK_JUMP).await;
             done.map_err(|error| Error::replay(format!("jump {member}: {error}")))?;
         }
         self.record_forced(forced);
-        poll_until(STEP_TIMEOUT, "the node still has the lock", || {
-            self.reader.is_free_on_node(node)
-        })
-        .await
+        poll_until(STEP_TIMEOUT, "the node still has the lock", || self.reader.is_free_on_node(node)).await
     }
 
     /// Waits until nobody holds the lock. A server that is being replaced does not answer, which is no error here.
     pub(super) async fn wait_until_free(&self) -> Result<(), Error> {
-        poll_until(
-            SESSION_TIMEOUT,
-            "the lock did not become free",
-            || async move {
-                let state = self.reader.read().await;
-                Ok(state.is_ok_and(|state| state.locks.is_empty()))
-            },
-        )
+        poll_until(SESSION_TIMEOUT, "the lock did not become free", || async move {
+            let state = self.reader.read().await;
+            Ok(state.is_ok_and(|state| state.locks.is_empty()))
+        })
         .await
     }
 
@@ -146,10 +120,7 @@ impl Play {
     pub(super) async fn wait_until_lock_seen(&self, max_lease_ms: u64) -> Result<(), Error> {
         poll_until(STEP_TIMEOUT, "nobody has taken the lock", || async move {
             Ok(self.log().events_from(0).iter().any(|seen| {
-                seen.event == "held"
-                    && seen
-                        .pttl
-                        .is_some_and(|pttl| (0..=max_lease_ms).contains(&pttl.cast_unsigned()))
+                seen.event == "held" && seen.pttl.is_some_and(|pttl| (0..=max_lease_ms).contains(&pttl.cast_unsigned()))
             }))
         })
         .await

@@ -22,14 +22,8 @@ use std::{
 use tokio::sync::Notify;
 
 /// The points after which an actor is no longer inside, besides [`Point::Unlocked`], at which `finish` does not stop.
-pub(super) const EXIT_POINTS: [Point; 6] = [
-    Point::Written,
-    Point::Released,
-    Point::Committed,
-    Point::Conflict,
-    Point::Leaves,
-    Point::Left,
-];
+pub(super) const EXIT_POINTS: [Point; 6] =
+    [Point::Written, Point::Released, Point::Committed, Point::Conflict, Point::Leaves, Point::Left];
 
 /// How often the servers are read: a lock that is held for a shorter time may be missing in the timeline.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
@@ -75,10 +69,7 @@ struct KnownActor {
 
 impl Observer {
     pub(super) fn new(log: Arc<Log>) -> Self {
-        Self {
-            log,
-            ..Self::default()
-        }
+        Self { log, ..Self::default() }
     }
 
     /// Whether the locks that were read last satisfy this condition.
@@ -99,21 +90,12 @@ impl Observer {
 
     /// The name of the instance on which this actor runs; `None` before its first event.
     pub(super) fn instance_of(&self, letter: char) -> Option<String> {
-        self.state
-            .lock()
-            .actor(letter)
-            .map(|actor| actor.instance.clone())
+        self.state.lock().actor(letter).map(|actor| actor.instance.clone())
     }
 
     /// The letters in the order of acquisition: `A C B`.
     pub(super) fn acquisition_order(&self) -> String {
-        let entered: Vec<_> = self
-            .state
-            .lock()
-            .acquired
-            .iter()
-            .map(char::to_string)
-            .collect();
+        let entered: Vec<_> = self.state.lock().acquired.iter().map(char::to_string).collect();
         entered.join(" ")
     }
 
@@ -135,20 +117,14 @@ impl Observer {
     /// Logs that an actor stands at a stop until a person lets it go on.
     pub(super) fn record_stop(&self, letter: char, at: Point) {
         let instance = self.instance_of(letter);
-        self.log.add(ReplayEvent {
-            instance,
-            value: Some(at.name().into()),
-            ..ReplayEvent::of(letter, "stands")
-        });
+        self.log.add(ReplayEvent { instance, value: Some(at.name().into()), ..ReplayEvent::of(letter, "stands") });
     }
 
     /// Reads the servers again and again, until this future is dropped.
     pub(super) async fn poll(&self, reader: &ServerReader) {
         loop {
             // The replay itself may have stopped a server: the next read may succeed.
-            self.refresh(reader)
-                .await
-                .unwrap_or_else(|error| tracing::debug!(%error, "not seen"));
+            self.refresh(reader).await.unwrap_or_else(|error| tracing::debug!(%error, "not seen"));
             drop(tokio::time::timeout(POLL_INTERVAL, self.changed.notified()).await);
         }
     }
@@ -175,10 +151,7 @@ impl ReplayState {
     ) -> Vec<ReplayEvent> {
         self.starting.remove(&letter);
         let instance = self.actor(letter).map(|actor| actor.instance.clone());
-        let event = |event: &str| ReplayEvent {
-            instance: instance.clone(),
-            ..ReplayEvent::of(letter, event)
-        };
+        let event = |event: &str| ReplayEvent { instance: instance.clone(), ..ReplayEvent::of(letter, event) };
         let mut events = Vec::new();
         match actor_event {
             ActorEvent::Start { instance, owner } => {
@@ -204,12 +177,7 @@ impl ReplayState {
             ActorEvent::Answered { line, answer } => {
                 events.push(event("answered").with_key(line).with_value(answer.as_str()));
             }
-            ActorEvent::Done {
-                remaining,
-                fence,
-                retries,
-                lost,
-            } => {
+            ActorEvent::Done { remaining, fence, retries, lost } => {
                 self.inside.remove(&letter);
                 let has_unlocked = self.actor(letter).is_some_and(|actor| actor.has_unlocked);
                 match lost {
@@ -220,11 +188,7 @@ impl ReplayState {
                 self.sold += i64::from(sells);
                 let value = remaining.map(|left| left.to_string().into());
                 let done = if sells { "sold" } else { "done" };
-                events.push(ReplayEvent {
-                    value,
-                    token: *fence,
-                    ..event(done)
-                });
+                events.push(ReplayEvent { value, token: *fence, ..event(done) });
                 if *retries > 0 {
                     events.push(event("retries").with_value(retries.to_string()));
                 }
@@ -248,13 +212,7 @@ impl ReplayState {
 
     /// Records what passing this point means (lock taken, section entered or left), and completes `seen`, its event. At `Locked`
     /// the value is the fencing token; `Unlocked` becomes `deleted`, marked `foreign` if another actor had taken the lock since.
-    fn record_point(
-        &mut self,
-        letter: char,
-        point: &Point,
-        value: Option<&str>,
-        mut seen: ReplayEvent,
-    ) -> ReplayEvent {
+    fn record_point(&mut self, letter: char, point: &Point, value: Option<&str>, mut seen: ReplayEvent) -> ReplayEvent {
         seen.value = value.map(Into::into);
         match point {
             Point::Taken => {
@@ -306,9 +264,8 @@ impl ReplayState {
     fn record_changes(&mut self, mut now: ServerState) -> Vec<ReplayEvent> {
         now.locks.retain_mut(|lock| self.can_be_shown(lock));
         let read_at = Instant::now();
-        let since_ms = self.read_at.map_or(0, |before| {
-            i64::try_from((read_at - before).as_millis()).unwrap_or(i64::MAX)
-        });
+        let since_ms =
+            self.read_at.map_or(0, |before| i64::try_from((read_at - before).as_millis()).unwrap_or(i64::MAX));
         let before = std::mem::take(&mut self.servers);
         let mut events = self.freed_locks(&before.locks, &now.locks, since_ms);
         for lock in &now.locks {
@@ -340,20 +297,12 @@ impl ReplayState {
 
     /// The events of locks that are gone: `expired` if the lease was over by now, else, as without a lease, `free`. Forgets the
     /// unnamed holder of such a lock. `since_ms` is the time between the reads.
-    fn freed_locks(
-        &mut self,
-        before: &[LockEntry],
-        now: &[LockEntry],
-        since_ms: i64,
-    ) -> Vec<ReplayEvent> {
+    fn freed_locks(&mut self, before: &[LockEntry], now: &[LockEntry], since_ms: i64) -> Vec<ReplayEvent> {
         let mut events = Vec::new();
         let is_there = |old: &LockEntry| now.iter().any(|new| new.is_same_hold(old));
         for lock in before.iter().filter(|old| !is_there(old)) {
-            let was_early = lock
-                .pttl
-                .is_none_or(|left| left < 0 || left - since_ms > LEASE_TOLERANCE_MS);
-            self.unnamed_holder
-                .take_if(|letter| lock.owner == letter.to_string());
+            let was_early = lock.pttl.is_none_or(|left| left < 0 || left - since_ms > LEASE_TOLERANCE_MS);
+            self.unnamed_holder.take_if(|letter| lock.owner == letter.to_string());
             let event = if was_early { "free" } else { "expired" };
             events.push(ReplayEvent {
                 key: Some(lock.key.clone()),
@@ -366,26 +315,17 @@ impl ReplayState {
 
     /// The events of a lock that is new, renewed, or has another queue than before; with another count of holds it is `held`
     /// again. `since_ms` is the time between the reads.
-    fn lock_changes(
-        &self,
-        old: Option<&LockEntry>,
-        lock: &LockEntry,
-        since_ms: i64,
-    ) -> Vec<ReplayEvent> {
+    fn lock_changes(&self, old: Option<&LockEntry>, lock: &LockEntry, since_ms: i64) -> Vec<ReplayEvent> {
         let mut events = Vec::new();
         let is_new = old.is_none_or(|old| old.count != lock.count);
-        let lease_grew = old.is_some_and(|old| {
-            lock.pttl > old.pttl.map(|left| left - since_ms + LEASE_TOLERANCE_MS)
-        });
+        let lease_grew = old.is_some_and(|old| lock.pttl > old.pttl.map(|left| left - since_ms + LEASE_TOLERANCE_MS));
         if is_new || lease_grew {
             let event = if is_new { "held" } else { "renewed" };
             events.push(self.lock_event(lock, ReplayEvent::of("lock", event)));
         }
         if !lock.queue.is_empty() && old.is_none_or(|old| old.queue != lock.queue) {
             let actors = lock.queue.iter().map(|owner| self.actor_named_in(owner));
-            let queue: Vec<_> = actors
-                .map(|actor| actor.unwrap_or_else(|| "·".to_owned()))
-                .collect();
+            let queue: Vec<_> = actors.map(|actor| actor.unwrap_or_else(|| "·".to_owned())).collect();
             let event = ReplayEvent::of("lock", "queue").with_key(&lock.key);
             events.push(event.with_value(queue.join(" ")));
         }
@@ -418,22 +358,15 @@ impl ReplayState {
             let holder = self.holder.filter(|_| !owner.contains(':'));
             holder.map(String::from)
         };
-        self.actor_named_in(owner)
-            .or_else(nameless)
-            .unwrap_or_else(|| owner.to_owned())
+        self.actor_named_in(owner).or_else(nameless).unwrap_or_else(|| owner.to_owned())
     }
 
     /// The letter of the actor whose letter this text is, whose owner it contains, or who is alone on the instance with
     /// whose name it begins; `None` for a stranger.
     fn actor_named_in(&self, owner: &str) -> Option<String> {
-        let by_owner = self
-            .actors
-            .iter()
-            .find(|actor| owner == actor.letter.to_string() || has_owner(owner, &actor.owner));
-        let mut by_instance = self
-            .actors
-            .iter()
-            .filter(|actor| owner.starts_with(&actor.instance));
+        let by_owner =
+            self.actors.iter().find(|actor| owner == actor.letter.to_string() || has_owner(owner, &actor.owner));
+        let mut by_instance = self.actors.iter().filter(|actor| owner.starts_with(&actor.instance));
         let by_instance = by_instance.next().filter(|_| by_instance.next().is_none());
         let actor = by_owner.or(by_instance)?;
         Some(actor.letter.to_string())
@@ -442,9 +375,7 @@ impl ReplayState {
 
 /// Whether the text names this owner. The number at its end must not be the beginning of a longer one.
 fn has_owner(text: &str, owner: &str) -> bool {
-    let is_whole = |(at, _): (usize, &str)| {
-        !text[at + owner.len()..].starts_with(|next: char| next.is_ascii_digit())
-    };
+    let is_whole = |(at, _): (usize, &str)| !text[at + owner.len()..].starts_with(|next: char| next.is_ascii_digit());
     text.match_indices(owner).any(is_whole)
 }
 
@@ -470,10 +401,7 @@ fn stock_change(before: Option<i64>, now: Option<i64>) -> Option<ReplayEvent> {
 /// The event of a new fencing token in the row of MySQL; `None` if it is the same, unknown, or 0, which no write has set.
 fn fence_change(before: Option<u64>, now: Option<u64>) -> Option<ReplayEvent> {
     let token = now.filter(|token| *token > 0 && now != before)?;
-    Some(ReplayEvent {
-        token: Some(token),
-        ..ReplayEvent::of("row", "fence")
-    })
+    Some(ReplayEvent { token: Some(token), ..ReplayEvent::of("row", "fence") })
 }
 
 #[cfg(test)]
@@ -481,28 +409,16 @@ mod tests {
     use super::*;
 
     fn begins(letter: char) -> ActorEvent {
-        ActorEvent::Start {
-            instance: format!("shop-{letter}"),
-            owner: format!("{letter}:1"),
-        }
+        ActorEvent::Start { instance: format!("shop-{letter}"), owner: format!("{letter}:1") }
     }
 
     fn held_by(owner: &str) -> LockEntry {
-        LockEntry {
-            key: "lock".into(),
-            owner: owner.into(),
-            pttl: Some(-1),
-            count: None,
-            queue: Vec::new(),
-        }
+        LockEntry { key: "lock".into(), owner: owner.into(), pttl: Some(-1), count: None, queue: Vec::new() }
     }
 
     /// The events of the locks, once these are in the server.
     fn lock_events(state: &mut ReplayState, locks: Vec<LockEntry>) -> String {
-        let events = state.record_changes(ServerState {
-            locks,
-            ..ServerState::default()
-        });
+        let events = state.record_changes(ServerState { locks, ..ServerState::default() });
         let said = |event: ReplayEvent| format!("{} {}", event.event, event.owner.unwrap());
         events.into_iter().map(said).collect::<Vec<_>>().join(", ")
     }
@@ -528,10 +444,7 @@ mod tests {
         }
         let mut look = |takes: Option<char>, is_there: bool| {
             if let Some(letter) = takes {
-                let taken = ActorEvent::Point {
-                    point: Point::Taken,
-                    value: None,
-                };
+                let taken = ActorEvent::Point { point: Point::Taken, value: None };
                 state.record_actor_event(letter, "redis-setnx", true, &taken);
             }
             let locks = is_there.then(|| held_by("111"));
@@ -552,12 +465,7 @@ mod tests {
     }
     #[test]
     fn an_owner_is_not_one_whose_number_begins_alike() {
-        for (text, is_named) in [
-            ("p:1", true),
-            ("p:1:write", true),
-            ("p:12", false),
-            ("p:12 p:1", true),
-        ] {
+        for (text, is_named) in [("p:1", true), ("p:1:write", true), ("p:12", false), ("p:12 p:1", true)] {
             assert_eq!(has_owner(text, "p:1"), is_named, "{text}");
         }
     }

@@ -14,17 +14,7 @@ pub(super) const STEP_TIMEOUT: Duration = Duration::from_secs(20);
 const PERSON_TIMEOUT: Duration = Duration::from_secs(300);
 
 /// How fast a replay goes, and who lets it go on.
-#[derive(
-    Debug,
-    Clone,
-    Copy,
-    Default,
-    PartialEq,
-    Eq,
-    serde::Serialize,
-    serde::Deserialize,
-    utoipa::ToSchema,
-)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Pace {
     /// Slowly enough to follow, with the course's leases.
@@ -58,11 +48,7 @@ impl Pace {
 
     /// The first value if leases end by the clock, the second if the replay ends them.
     pub(super) fn pick<T>(self, [by_clock, forced]: [T; 2]) -> T {
-        if self.forces_timeouts() {
-            forced
-        } else {
-            by_clock
-        }
+        if self.forces_timeouts() { forced } else { by_clock }
     }
 }
 
@@ -145,10 +131,7 @@ impl MoveRequests {
         let permit = timeout(PERSON_TIMEOUT, permits.acquire()).await;
         permit
             .map_err(|_| {
-                Error::replay(format!(
-                    "nobody asked for the next step within {} s",
-                    PERSON_TIMEOUT.as_secs()
-                ))
+                Error::replay(format!("nobody asked for the next step within {} s", PERSON_TIMEOUT.as_secs()))
             })?
             .map_err(Error::replay)?
             .forget();

@@ -33,12 +33,7 @@ impl OwnClients {
     /// The own clients of an actor that writes these names, and the same `ctx` with them.
     pub(super) fn new(ctx: &Ctx, names: &[Name], points: &Points) -> Result<(Self, Ctx), Error> {
         let (mut ctx, tasks) = (ctx.clone(), ctx.tasks.clone());
-        let mut own = Self {
-            zk: None,
-            db: None,
-            proxies: Vec::new(),
-            tasks,
-        };
+        let mut own = Self { zk: None, db: None, proxies: Vec::new(), tasks };
         if names.iter().any(|name| matches!(name, Name::ZooKeeper(_))) {
             let config = &ctx.config.zookeeper;
             let tapped = tap_zookeeper(&config.connect, &config.chroot, points);
@@ -70,11 +65,7 @@ impl OwnClients {
 
 impl Drop for OwnClients {
     fn drop(&mut self) {
-        let (zk, db, proxies) = (
-            self.zk.take(),
-            self.db.take(),
-            std::mem::take(&mut self.proxies),
-        );
+        let (zk, db, proxies) = (self.zk.take(), self.db.take(), std::mem::take(&mut self.proxies));
         if proxies.is_empty() {
             return;
         }
@@ -94,11 +85,7 @@ impl Drop for OwnClients {
 fn tapped_url(url: &SecretString, points: &Points) -> Result<(Proxy, SecretString), Error> {
     let unusable = || Error::unavailable(Server::MySql, "its address has no host");
     let mut url = Url::parse(url.expose_secret()).map_err(|_| unusable())?;
-    let server = format!(
-        "{}:{}",
-        url.host_str().ok_or_else(unusable)?,
-        url.port().unwrap_or(3306)
-    );
+    let server = format!("{}:{}", url.host_str().ok_or_else(unusable)?, url.port().unwrap_or(3306));
     let proxy = tap_mysql(&server, points).map_err(no_tap)?;
     url.set_host(Some("127.0.0.1")).map_err(|_| unusable())?;
     url.set_port(Some(proxy.port())).map_err(|()| unusable())?;

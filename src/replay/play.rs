@@ -76,9 +76,7 @@ impl Play {
         observer: Arc<Observer>,
     ) -> Self {
         let directs = format!(":{}", ctx.config.server.port);
-        options.hosts.sort_by_key(
-            |host| matches!(host, ActorHost::Remote { url, .. } if url.ends_with(&directs)),
-        );
+        options.hosts.sort_by_key(|host| matches!(host, ActorHost::Remote { url, .. } if url.ends_with(&directs)));
         Self {
             ctx: ctx.clone(),
             stock_id,
@@ -167,7 +165,9 @@ impl Play {
             ActorHost::Remote { url, .. } => url.trim_end_matches('/').rsplit(':').next(),
             ActorHost::Local(_) => None,
         }
-        .ok_or_else(|| Error::replay("the replay runs in one instance, and needs the instances of a cluster (cluster.instances)"))
+        .ok_or_else(|| {
+            Error::replay("the replay runs in one instance, and needs the instances of a cluster (cluster.instances)")
+        })
     }
 
     /// The running actor of this role; an error if it does not run.
@@ -183,11 +183,7 @@ impl Play {
     }
 
     /// Starts a role with these stops, or gives them to its actor; one that has ended and was not taken out does not start again.
-    pub(super) async fn start_or_redirect(
-        &mut self,
-        role: &Role,
-        stops: &[Point],
-    ) -> Result<&mut RunningActor, Error> {
+    pub(super) async fn start_or_redirect(&mut self, role: &Role, stops: &[Point]) -> Result<&mut RunningActor, Error> {
         match self.actors.get(&role.letter) {
             Some(actor) => actor.set_stops(stops),
             None => {
@@ -236,17 +232,9 @@ impl Play {
 
     /// Plays the pace [`Pace::Timed`]: A stops once for a given time, B starts after a given time; returns once both have ended.
     pub(super) async fn run_timed(&mut self) -> Result<(), Error> {
-        let Timing {
-            at,
-            pause,
-            lease_ms,
-            after,
-        } = self.options.timing;
+        let Timing { at, pause, lease_ms, after } = self.options.timing;
         let leased = |role: Role| role.self_ending_lease(lease_ms, lease_ms);
-        let stalls = self
-            .start_or_redirect(&leased(A), &[at.into()])
-            .await?
-            .resume_after(at.into(), pause);
+        let stalls = self.start_or_redirect(&leased(A), &[at.into()]).await?.resume_after(at.into(), pause);
         let comes = async {
             sleep(after).await;
             self.start_or_redirect(&leased(B), &[]).await.map(drop)
@@ -289,16 +277,13 @@ impl Play {
     pub(super) fn record_gone(&self, role: &Role, how: [&str; 2]) {
         let [kind, detail] = how.map(str::to_owned);
         let gone = ActorEvent::Failed { kind, detail };
-        self.observer
-            .record_event(role.letter, self.act.name(), false, &gone);
+        self.observer.record_event(role.letter, self.act.name(), false, &gone);
     }
 }
 
 impl std::fmt::Debug for Play {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Play")
-            .field("act", &self.act)
-            .finish_non_exhaustive()
+        f.debug_struct("Play").field("act", &self.act).finish_non_exhaustive()
     }
 }
 
@@ -314,7 +299,5 @@ pub(super) async fn poll_until<F: Future<Output = Result<bool, Error>>>(
         }
         Ok(())
     };
-    timeout(limit, polling)
-        .await
-        .map_err(|_| Error::replay(late))?
+    timeout(limit, polling).await.map_err(|_| Error::replay(late))?
 }

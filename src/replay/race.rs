@@ -21,19 +21,11 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 /// Why no replay can be played where `replays.enabled` is off.
-const NOT_ENABLED: Bilingual = Bilingual::of(
-    "这里没有开启重演（replays.enabled）",
-    "replays are not enabled here (replays.enabled)",
-);
+const NOT_ENABLED: Bilingual =
+    Bilingual::of("这里没有开启重演（replays.enabled）", "replays are not enabled here (replays.enabled)");
 
 /// Where actors stop at the pace `Scheduler` in most races, so that another can come in between.
-const STOPS_BETWEEN_STEPS: &[Point] = &[
-    Point::Read,
-    Point::Checked,
-    Point::Written,
-    Point::Conflict,
-    Point::Released,
-];
+const STOPS_BETWEEN_STEPS: &[Point] = &[Point::Read, Point::Checked, Point::Written, Point::Conflict, Point::Released];
 /// The stops of a race for the order of entry ([`Goal::Overtaken`]). A refused actor asks again when it goes on.
 const STOPS_AT_ENTRY: &[Point] = &[Point::Read, Point::Refused];
 /// The stop of a race with a fail-over: inside, since only the number of actors inside counts.
@@ -219,24 +211,14 @@ impl Race {
     }
 
     pub fn script(&self, cured: bool) -> RaceScript {
-        let Variant {
-            act,
-            steps,
-            expected,
-        } = *self.variant(cured);
-        let script = RaceScript {
-            steps: [self.begin, steps],
-            ..RaceScript::of(act, steps, expected)
-        };
+        let Variant { act, steps, expected } = *self.variant(cured);
+        let script = RaceScript { steps: [self.begin, steps], ..RaceScript::of(act, steps, expected) };
         let schedule_stops = match self.goal() {
             _ if script.has_failover() => STOPS_INSIDE,
             Some(Goal::Overtaken) => STOPS_AT_ENTRY,
             _ => STOPS_BETWEEN_STEPS,
         };
-        RaceScript {
-            schedule_stops,
-            ..script
-        }
+        RaceScript { schedule_stops, ..script }
     }
 
     /// The steps of both variants, one by one.
@@ -253,12 +235,8 @@ impl Race {
 
     /// What the steps and acts of both variants need of a lab. A jump of a clock counts as no need: the lease is ended instead.
     fn needs(&self) -> impl Iterator<Item = Need> {
-        let nodes = self.acts().any(|act| {
-            act.reset_scope()
-                .names
-                .iter()
-                .any(|name| matches!(name, Name::RedisNodes(_)))
-        });
+        let nodes =
+            self.acts().any(|act| act.reset_scope().names.iter().any(|name| matches!(name, Name::RedisNodes(_))));
         let ordered = self.steps().filter_map(Step::needs);
         ordered.chain(nodes.then_some(Need::Nodes))
     }
@@ -294,9 +272,7 @@ impl Race {
         if !config.replays.enabled {
             return Some(NOT_ENABLED);
         }
-        let missing = self
-            .needs()
-            .filter(|need| need.what_is_missing(config).is_some());
+        let missing = self.needs().filter(|need| need.what_is_missing(config).is_some());
         missing.max()?.what_is_missing(config)
     }
 }
@@ -304,13 +280,7 @@ impl Race {
 impl RaceScript {
     /// A script with the course's number of pieces, whose actors can be stopped at all points between steps.
     pub const fn of(act: Act, steps: &'static [Step], expected: ExpectedResult) -> Self {
-        Self {
-            act,
-            pieces: INITIAL_PIECES,
-            steps: [steps, &[]],
-            expected,
-            schedule_stops: STOPS_BETWEEN_STEPS,
-        }
+        Self { act, pieces: INITIAL_PIECES, steps: [steps, &[]], expected, schedule_stops: STOPS_BETWEEN_STEPS }
     }
 
     fn flatten(&self) -> impl Iterator<Item = &'static Step> {
@@ -375,24 +345,17 @@ impl RaceScript {
 
     /// Whether the lab promotes the replica.
     pub(super) fn has_failover(&self) -> bool {
-        self.flatten()
-            .any(|step| step.needs() == Some(Need::Replica))
+        self.flatten().any(|step| step.needs() == Some(Need::Replica))
     }
 
     /// The faults of servers, which a schedule starts with. Those of roles are left out.
     pub(super) fn lab_steps(&self) -> impl Iterator<Item = &'static Step> {
-        self.flatten()
-            .filter(|step| matches!(step, Step::Fault(..) | Step::FaultAtEnd(..)))
+        self.flatten().filter(|step| matches!(step, Step::Fault(..) | Step::FaultAtEnd(..)))
     }
 
     /// Whether a lease ends in it, so that a person can end leases.
     pub(super) fn has_clock(&self) -> bool {
-        self.flatten().any(|step| {
-            matches!(
-                step,
-                Step::LeaseEnds | Step::UnrenewedLeaseEnds | Step::RowLeaseEnds
-            )
-        })
+        self.flatten().any(|step| matches!(step, Step::LeaseEnds | Step::UnrenewedLeaseEnds | Step::RowLeaseEnds))
     }
 }
 
@@ -417,21 +380,11 @@ pub struct ExpectedResult {
 
 impl ExpectedResult {
     /// Nothing is sold, gone or noted, and nobody is inside.
-    pub const NOTHING: Self = Self {
-        sold: 0,
-        gone: 0,
-        inside: 0,
-        notes: "",
-        said: Bilingual::of("", ""),
-    };
+    pub const NOTHING: Self = Self { sold: 0, gone: 0, inside: 0, notes: "", said: Bilingual::of("", "") };
 
     /// `sold` buyers are told that they have a piece, `gone` pieces have left the stock, and nobody is inside.
     pub const fn sold(sold: i64, gone: i64) -> Self {
-        Self {
-            sold,
-            gone,
-            ..Self::NOTHING
-        }
+        Self { sold, gone, ..Self::NOTHING }
     }
 
     /// The same, with this many actors inside at once.
@@ -442,17 +395,12 @@ impl ExpectedResult {
     /// The race must note `notes`; people read `zh` and `en`.
     pub const fn noting(self, notes: &'static str, zh: &'static str, en: &'static str) -> Self {
         let said = Bilingual::of(zh, en);
-        Self {
-            notes,
-            said,
-            ..self
-        }
+        Self { notes, said, ..self }
     }
 
     /// Whether the numbers and notes of a replay are exactly these.
     pub(super) fn matches(&self, result: &ReplayResult) -> bool {
-        (self.sold, self.gone, self.inside, self.notes)
-            == (result.sold, result.gone, result.inside, &*result.notes)
+        (self.sold, self.gone, self.inside, self.notes) == (result.sold, result.gone, result.inside, &*result.notes)
     }
 }
 

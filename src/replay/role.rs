@@ -36,13 +36,7 @@ pub(super) enum RoleLease {
 
 impl Role {
     const fn of(letter: char) -> Self {
-        Self {
-            letter,
-            on: letter,
-            act: None,
-            lease: RoleLease::EndedByStep(30_000),
-            is_impatient: false,
-        }
+        Self { letter, on: letter, act: None, lease: RoleLease::EndedByStep(30_000), is_impatient: false }
     }
 
     /// The same role on the instance of `other`.
@@ -77,9 +71,6 @@ impl Role {
     /// The same role, which waits for a lock 4 s by the clock and 1 s forced; others wait 20 s. At the pace `Scheduler` all
     /// wait 600 s.
     pub const fn impatient(self) -> Self {
-        Self {
-            is_impatient: true,
-            ..self
-        }
+        Self { is_impatient: true, ..self }
     }
 }

@@ -36,13 +36,7 @@ const PERSON_REPLAY_TIMEOUT: Duration = Duration::from_secs(1800);
 impl RaceScript {
     /// Plays the script. `log` gets the events, and is closed at the end. `cancel` makes the replay fail; its faults are
     /// undone and its product removed all the same. Dropping this leaves both as they are.
-    pub async fn play(
-        &self,
-        ctx: &Ctx,
-        options: PlayOptions,
-        log: Arc<Log>,
-        cancel: &CancellationToken,
-    ) {
+    pub async fn play(&self, ctx: &Ctx, options: PlayOptions, log: Arc<Log>, cancel: &CancellationToken) {
         let end = match self.play_and_clean_up(ctx, options, &log, cancel).await {
             Ok(result) => ReplayEnd::Done(result),
             Err(error) => ReplayEnd::Failed(error.to_string()),
@@ -62,19 +56,8 @@ impl RaceScript {
         let ctx = &ctx.with_actor_pools();
         let stock_id = self.act.put_pieces(ctx, self.pieces).await?;
         let observer = Arc::new(Observer::new(Arc::clone(log)));
-        let limit = if options.pace.waits_for_people() {
-            PERSON_REPLAY_TIMEOUT
-        } else {
-            REPLAY_TIMEOUT
-        };
-        let mut play = Play::new(
-            ctx,
-            self.act,
-            self.schedule_stops,
-            stock_id,
-            options,
-            Arc::clone(&observer),
-        );
+        let limit = if options.pace.waits_for_people() { PERSON_REPLAY_TIMEOUT } else { REPLAY_TIMEOUT };
+        let mut play = Play::new(ctx, self.act, self.schedule_stops, stock_id, options, Arc::clone(&observer));
         let reader = play.reader.clone();
         let played = tokio::select! {
             played = timeout(limit, self.carry_out_steps(&mut play)) => played,
@@ -87,15 +70,11 @@ impl RaceScript {
         {
             play.wait_until_readable().await;
         }
-        let result = match played.unwrap_or_else(|_| {
-            Err(Error::replay(format!(
-                "it took longer than {} s",
-                limit.as_secs()
-            )))
-        }) {
-            Ok(()) => self.judge(&play).await,
-            Err(error) => Err(error),
-        };
+        let result =
+            match played.unwrap_or_else(|_| Err(Error::replay(format!("it took longer than {} s", limit.as_secs())))) {
+                Ok(()) => self.judge(&play).await,
+                Err(error) => Err(error),
+            };
         drop(play);
         self.act.remove_pieces(ctx, stock_id).await?;
         result
@@ -183,8 +162,7 @@ async fn carry_out(play: &mut Play, step: &Step) -> Result<(), Error> {
         Step::Caption(Bilingual { zh, en }) => play.announce(zh, en).await,
         Step::Role(role, role_step) => carry_out_role_step(play, role, *role_step).await,
         Step::FinishTogether(roles) => {
-            let actors: Result<Vec<_>, _> =
-                roles.iter().map(|role| play.take_actor(role)).collect();
+            let actors: Result<Vec<_>, _> = roles.iter().map(|role| play.take_actor(role)).collect();
             let ends = try_join_all(actors?.into_iter().map(|actor| actor.finish())).await?;
             for (role, end) in roles.iter().zip(ends) {
                 record_end(play, role, end, ExpectedEnd::Done)?;
@@ -193,10 +171,7 @@ async fn carry_out(play: &mut Play, step: &Step) -> Result<(), Error> {
         }
         // At `fast` and `step` the replay ends the lease; at `slow` (the default) and `clock` it runs out in Redis, and the
         // replay polls until then.
-        Step::LeaseEnds => {
-            play.wait_until_lease_ends(play.options.pace.forces_timeouts())
-                .await
-        }
+        Step::LeaseEnds => play.wait_until_lease_ends(play.options.pace.forces_timeouts()).await,
         Step::UnrenewedLeaseEnds => {
             let forced = play.options.pace.forces_timeouts() || play.faults.is_none();
             play.wait_until_lease_ends(forced).await
@@ -238,19 +213,13 @@ async fn carry_out_role_step(play: &mut Play, role: &Role, step: RoleStep) -> Re
     match step {
         RoleStep::StopsAt(points) => {
             let points: Vec<_> = points.into_iter().flatten().collect();
-            play.start_or_redirect(role, &points)
-                .await?
-                .wait_until_stopped_at(&points)
-                .await
+            play.start_or_redirect(role, &points).await?.wait_until_stopped_at(&points).await
         }
         RoleStep::WillStopAt(point) => play.start_or_redirect(role, &[point]).await.map(drop),
         RoleStep::Continues => play.start_or_redirect(role, &[]).await.map(drop),
         RoleStep::Waits => {
             let at = [Point::Waits];
-            play.start_or_redirect(role, &at)
-                .await?
-                .wait_until_stopped_at(&at)
-                .await?;
+            play.start_or_redirect(role, &at).await?.wait_until_stopped_at(&at).await?;
             play.start_or_redirect(role, &[]).await.map(drop)
         }
         RoleStep::Passes(point, times) => {
@@ -276,9 +245,7 @@ async fn carry_out_role_step(play: &mut Play, role: &Role, step: RoleStep) -> Re
         RoleStep::GetsResumed => play.inject_at(role, Action::Resume).await,
         RoleStep::GetsKilled => play.kill(role).await,
         RoleStep::LosesSessionAndLock => play.end_session_and_wait(role).await,
-        RoleStep::GetsAnswersLate(by_ms) => {
-            play.delay_answers(role, Duration::from_millis(by_ms)).await
-        }
+        RoleStep::GetsAnswersLate(by_ms) => play.delay_answers(role, Duration::from_millis(by_ms)).await,
         RoleStep::LosesSession => play.end_session(role).await,
         RoleStep::LosesLinkTo(member) => {
             let link = format!("{}-{member}", play.instance_name(role)?);
@@ -288,20 +255,11 @@ async fn carry_out_role_step(play: &mut Play, role: &Role, step: RoleStep) -> Re
 }
 
 /// Records the end of a role; an error if it is not the expected one.
-fn record_end(
-    play: &mut Play,
-    role: &Role,
-    end: ActorEvent,
-    expected: ExpectedEnd,
-) -> Result<(), Error> {
+fn record_end(play: &mut Play, role: &Role, end: ActorEvent, expected: ExpectedEnd) -> Result<(), Error> {
     let as_expected = match (&end, expected) {
         (ActorEvent::Done { .. }, ExpectedEnd::Done) => true,
-        (ActorEvent::Done { lost, .. }, ExpectedEnd::Unlocked(found)) => {
-            *lost == Some(found == LockState::Lost)
-        }
-        (ActorEvent::Failed { kind, .. }, ExpectedEnd::Failed(expected_kind)) => {
-            kind == expected_kind
-        }
+        (ActorEvent::Done { lost, .. }, ExpectedEnd::Unlocked(found)) => *lost == Some(found == LockState::Lost),
+        (ActorEvent::Failed { kind, .. }, ExpectedEnd::Failed(expected_kind)) => kind == expected_kind,
         (ActorEvent::Failed { .. }, ExpectedEnd::AnyFailure) => true,
         _ => false,
     };

@@ -58,9 +58,7 @@ impl RunningActor {
                 observer.record_event(letter, act.name(), act.sells(), &event);
                 let mut stopped_at = None;
                 sender.send_modify(|progress| match event {
-                    ActorEvent::Start { .. }
-                    | ActorEvent::Sent { .. }
-                    | ActorEvent::Answered { .. } => {}
+                    ActorEvent::Start { .. } | ActorEvent::Sent { .. } | ActorEvent::Answered { .. } => {}
                     ActorEvent::Point { point, .. } => {
                         progress.passed.push(point);
                         if current_stops.borrow().contains(&point) {
@@ -77,14 +75,7 @@ impl RunningActor {
                 }
             }
         });
-        Ok(Self {
-            letter,
-            stops,
-            progress,
-            releases: 0,
-            is_frozen: false,
-            _follow: AbortOnDropHandle::new(follow),
-        })
+        Ok(Self { letter, stops, progress, releases: 0, is_frozen: false, _follow: AbortOnDropHandle::new(follow) })
     }
 
     /// Replaces the stops. The actor goes on from its stop unless that is among them.
@@ -93,16 +84,10 @@ impl RunningActor {
     }
 
     /// Waits until the actor has stopped at `at` or ended, without a limit, then for `pause`, and clears its stops.
-    pub(super) fn resume_after(
-        &self,
-        at: Point,
-        pause: Duration,
-    ) -> impl Future<Output = ()> + use<> {
+    pub(super) fn resume_after(&self, at: Point, pause: Duration) -> impl Future<Output = ()> + use<> {
         let (mut progress, stops) = (self.progress.clone(), self.stops.clone());
         async move {
-            let stands = |progress: &ActorProgress| {
-                progress.stopped_at.contains(&at) || progress.end.is_some()
-            };
+            let stands = |progress: &ActorProgress| progress.stopped_at.contains(&at) || progress.end.is_some();
             drop(progress.wait_for(stands).await);
             sleep(pause).await;
             stops.send_replace(Vec::new());
@@ -153,41 +138,25 @@ impl RunningActor {
         let letter = self.letter;
         let progress = timeout(STEP_TIMEOUT, self.progress.wait_for(until)).await;
         let progress = progress.map_err(|_| {
-            Error::replay(format!(
-                "{letter} did not come to {what} within {} s",
-                STEP_TIMEOUT.as_secs()
-            ))
+            Error::replay(format!("{letter} did not come to {what} within {} s", STEP_TIMEOUT.as_secs()))
         })?;
         Ok(progress.map_err(Error::replay)?.clone())
     }
 
     /// Waits until the actor has stopped at each of these points; an earlier stop counts too. Fails if it ends before.
     pub(super) async fn wait_until_stopped_at(&mut self, points: &[Point]) -> Result<(), Error> {
-        let stands = |progress: &ActorProgress| {
-            points
-                .iter()
-                .all(|point| progress.stopped_at.contains(point))
-        };
+        let stands = |progress: &ActorProgress| points.iter().all(|point| progress.stopped_at.contains(point));
         let until = |progress: &ActorProgress| stands(progress) || progress.end.is_some();
         let progress = self.wait_for(format!("{points:?}"), until).await?;
         if stands(&progress) {
             return Ok(());
         }
-        Err(Error::replay(format!(
-            "{} has not come to {points:?}, but to its end: {:?}",
-            self.letter, progress.end
-        )))
+        Err(Error::replay(format!("{} has not come to {points:?}, but to its end: {:?}", self.letter, progress.end)))
     }
 
     /// Waits until the actor has passed `point` this many times since its start, whether it stopped there or not.
-    pub(super) async fn wait_until_passed(
-        &mut self,
-        point: Point,
-        times: usize,
-    ) -> Result<(), Error> {
-        let until = |progress: &ActorProgress| {
-            progress.passed.iter().filter(|by| **by == point).count() >= times
-        };
+    pub(super) async fn wait_until_passed(&mut self, point: Point, times: usize) -> Result<(), Error> {
+        let until = |progress: &ActorProgress| progress.passed.iter().filter(|by| **by == point).count() >= times;
         self.wait_for(point, until).await.map(drop)
     }
 
@@ -197,15 +166,8 @@ impl RunningActor {
         let mut leaving = EXIT_POINTS.to_vec();
         loop {
             self.set_stops(&leaving);
-            let leaves = |progress: &ActorProgress| {
-                progress
-                    .stopped_at
-                    .iter()
-                    .find(|at| leaving.contains(at))
-                    .copied()
-            };
-            let until =
-                |progress: &ActorProgress| leaves(progress).is_some() || progress.end.is_some();
+            let leaves = |progress: &ActorProgress| progress.stopped_at.iter().find(|at| leaving.contains(at)).copied();
+            let until = |progress: &ActorProgress| leaves(progress).is_some() || progress.end.is_some();
             let progress = self.wait_for("its end", until).await;
             match progress.ok().and_then(|progress| leaves(&progress)) {
                 Some(point) => leaving.retain(|leaves| *leaves != point),
@@ -213,14 +175,9 @@ impl RunningActor {
             }
         }
         self.set_stops(&[]);
-        let progress = self
-            .wait_for("its end", |progress| progress.end.is_some())
-            .await?;
-        progress.end.ok_or_else(|| {
-            Error::replay(format!(
-                "{} was ended before it could report its result",
-                self.letter
-            ))
-        })
+        let progress = self.wait_for("its end", |progress| progress.end.is_some()).await?;
+        progress
+            .end
+            .ok_or_else(|| Error::replay(format!("{} was ended before it could report its result", self.letter)))
     }
 }

@@ -18,8 +18,7 @@ use redis::Script;
 use std::sync::{Arc, LazyLock};
 
 /// Ends the lease of a key at once; a key without a lease stays.
-static END_LEASE: LazyLock<Script> =
-    LazyLock::new(|| Script::new(include_str!("lua/end_lease.lua")));
+static END_LEASE: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("lua/end_lease.lua")));
 
 /// What the servers hold of a replay; `None` for what its act does not use, or what is not there.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -42,12 +41,7 @@ pub(super) struct ServerReader {
 
 impl ServerReader {
     pub(super) fn new(ctx: &Ctx, act: Act, stock_id: i64) -> Self {
-        Self {
-            ctx: ctx.clone(),
-            shared: ctx.local.of(),
-            act,
-            stock_id,
-        }
+        Self { ctx: ctx.clone(), shared: ctx.local.of(), act, stock_id }
     }
 
     /// What the servers hold, from reads that all replays of this instance share. A Redlock node that is down shows no lock; any
@@ -73,8 +67,7 @@ impl ServerReader {
                     // Redlock must work with some nodes down.
                     for (n, node) in join_all(nodes).await.into_iter().enumerate() {
                         let held = node.map(|node| node.locks()).unwrap_or_default();
-                        seen.locks
-                            .extend(held.into_iter().map(|held| held.on_node(n)));
+                        seen.locks.extend(held.into_iter().map(|held| held.on_node(n)));
                     }
                 }
                 Name::RedisCount(name) => {
@@ -84,8 +77,7 @@ impl ServerReader {
                 }
                 Name::ZooKeeper(path) => {
                     let path = names::in_zookeeper(path, self.stock_id);
-                    seen.locks
-                        .extend(shared.zookeeper.read(&self.ctx, path).await?);
+                    seen.locks.extend(shared.zookeeper.read(&self.ctx, path).await?);
                 }
                 Name::TableLock(name) => {
                     let name = names::in_redis(name, self.stock_id);
@@ -140,12 +132,8 @@ impl ServerReader {
     /// Lets the lease in this row of `tb_lock` be over; the row stays. Without a lease nothing changes.
     async fn end_row_lease(&self, name: &str) -> Result<(), Error> {
         let mut conn = self.ctx.admin_conn(self.ctx.config.default_wait()).await?;
-        let end = sqlx::query(
-            "UPDATE tb_lock SET expires_at = NOW(3) WHERE lock_name = ? AND expires_at IS NOT NULL",
-        );
-        end.bind(names::in_redis(name, self.stock_id))
-            .execute(&mut *conn)
-            .await?;
+        let end = sqlx::query("UPDATE tb_lock SET expires_at = NOW(3) WHERE lock_name = ? AND expires_at IS NOT NULL");
+        end.bind(names::in_redis(name, self.stock_id)).execute(&mut *conn).await?;
         conn.done();
         Ok(())
     }
@@ -170,12 +158,7 @@ impl ServerReader {
                 vec![(self.key(name), self.ctx.redis.connection())]
             }
             Name::RedisMine(name) => vec![(self.key(name), self.ctx.mine.connection())],
-            Name::RedisNodes(name) => self
-                .ctx
-                .nodes
-                .iter()
-                .map(|node| (self.key(name), node.connection()))
-                .collect(),
+            Name::RedisNodes(name) => self.ctx.nodes.iter().map(|node| (self.key(name), node.connection())).collect(),
             _ => Vec::new(),
         }
     }

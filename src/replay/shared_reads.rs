@@ -6,9 +6,7 @@
 //!
 //! Next: `observer.rs`.
 
-use crate::{
-    ctx::Ctx, error::Error, section::names, server::Server, stock_admin::zookeeper_unavailable,
-};
+use crate::{ctx::Ctx, error::Error, section::names, server::Server, stock_admin::zookeeper_unavailable};
 use futures::future::{BoxFuture, join_all};
 use oversell_lock::{mysql::Conn, redis::Connection};
 use parking_lot::Mutex;
@@ -66,10 +64,7 @@ type NodeKey = (usize, String);
 impl LockEntry {
     /// Puts the name of the node before the key: `redis-2 redLock:7`.
     pub(super) fn on_node(self, n: usize) -> Self {
-        Self {
-            key: format!("{} {}", node_name(n), self.key),
-            ..self
-        }
+        Self { key: format!("{} {}", node_name(n), self.key), ..self }
     }
 
     /// Whether the lock never ends by itself, though its server has leases.
@@ -94,12 +89,8 @@ pub(super) fn node_name(n: usize) -> String {
 impl Default for SharedReads {
     fn default() -> Self {
         Self {
-            redis: SharedRead::new(|ctx, keys| {
-                Box::pin(read_keys(ctx.redis.connection(), keys, READ_TIMEOUT))
-            }),
-            mine: SharedRead::new(|ctx, keys| {
-                Box::pin(read_keys(ctx.mine.connection(), keys, READ_TIMEOUT))
-            }),
+            redis: SharedRead::new(|ctx, keys| Box::pin(read_keys(ctx.redis.connection(), keys, READ_TIMEOUT))),
+            mine: SharedRead::new(|ctx, keys| Box::pin(read_keys(ctx.mine.connection(), keys, READ_TIMEOUT))),
             nodes: SharedRead::new(|ctx, keys| Box::pin(read_nodes(ctx, keys))),
             mysql: SharedRead::new(|ctx, keys| Box::pin(read_mysql(ctx, keys))),
             zookeeper: SharedRead::new(|ctx, keys| Box::pin(read_zookeeper(ctx, keys))),
@@ -130,14 +121,8 @@ where
     V: Clone + Send + 'static,
 {
     fn new(fetch: Fetch<K, V>) -> Self {
-        let waiting = PendingReads {
-            asked: Vec::new(),
-            is_reading: false,
-        };
-        Self {
-            waiting: Arc::new(Mutex::new(waiting)),
-            fetch,
-        }
+        let waiting = PendingReads { asked: Vec::new(), is_reading: false };
+        Self { waiting: Arc::new(Mutex::new(waiting)), fetch }
     }
 
     /// Waits for the server's next read, which reads this key with those of all other replays of this instance. Each error
@@ -217,23 +202,13 @@ impl RedisEntry {
     pub(super) fn locks(self) -> Vec<LockEntry> {
         let owners = self.fields.into_iter().filter(|(field, _)| field != "mode");
         let owners = owners.map(|(owner, count)| (owner, count.parse().ok()));
-        let owners = self
-            .text
-            .map(|owner| (owner, None))
-            .into_iter()
-            .chain(owners);
+        let owners = self.text.map(|owner| (owner, None)).into_iter().chain(owners);
         let held = owners.map(|(owner, count)| {
             let queue = match self.waiting.is_empty() {
                 true => Vec::new(),
                 false => [&owner].into_iter().chain(&self.waiting).cloned().collect(),
             };
-            LockEntry {
-                key: self.key.clone(),
-                owner,
-                pttl: Some(self.pttl),
-                count,
-                queue,
-            }
+            LockEntry { key: self.key.clone(), owner, pttl: Some(self.pttl), count, queue }
         });
         held.collect()
     }
@@ -265,12 +240,8 @@ async fn read_keys(
         read.cmd("PTTL").arg(key).get(key).hgetall(key);
         read.cmd("LRANGE").arg(queue).arg(0).arg(-1);
     }
-    let answer: Result<RedisResult<Vec<RedisResult<Value>>>, _> =
-        timeout(limit, read.query_async(&mut node)).await;
-    let unavailable = |reason: &str| Error::Unavailable {
-        server: Server::Redis.name(),
-        reason: reason.to_owned(),
-    };
+    let answer: Result<RedisResult<Vec<RedisResult<Value>>>, _> = timeout(limit, read.query_async(&mut node)).await;
+    let unavailable = |reason: &str| Error::Unavailable { server: Server::Redis.name(), reason: reason.to_owned() };
     let answers = match answer {
         Ok(Ok(answers)) => answers,
         Ok(Err(error)) => {
@@ -297,9 +268,7 @@ async fn read_keys(
 }
 
 /// The next answer of the pipeline; `None` if that command was refused, or the answer is of another type.
-fn next_answer<T: FromRedisValue>(
-    answers: &mut impl Iterator<Item = RedisResult<Value>>,
-) -> Option<T> {
+fn next_answer<T: FromRedisValue>(answers: &mut impl Iterator<Item = RedisResult<Value>>) -> Option<T> {
     T::from_redis_value(answers.next()?.ok()?).ok()
 }
 
@@ -324,8 +293,7 @@ pub(super) struct RowState {
 const SELECT_STOCKS: &str = "SELECT id, CAST(count + (SELECT COALESCE(SUM(count), 0) FROM db_stock_bucket \
                              WHERE stock_id = db_stock.id) AS SIGNED), fence FROM db_stock WHERE id IN (";
 /// Number and stock of these vouchers. The list of numbers and `)` follow.
-const SELECT_VOUCHERS: &str =
-    "SELECT voucher_id, CAST(stock AS SIGNED) FROM tb_seckill_voucher WHERE voucher_id IN (";
+const SELECT_VOUCHERS: &str = "SELECT voucher_id, CAST(stock AS SIGNED) FROM tb_seckill_voucher WHERE voucher_id IN (";
 /// The rows of `tb_lock` of these names: name, owner, holds and the rest of the lease in milliseconds, NULL without a lease.
 /// The list of names and `)` follow.
 const SELECT_LOCKS: &str = "SELECT CONVERT(lock_name USING utf8mb4), CONVERT(COALESCE(owner, server_name, '') USING utf8mb4), CAST(holds AS SIGNED), \
@@ -362,11 +330,7 @@ async fn read_rows(ctx: &Ctx, keys: &[Row]) -> Result<HashMap<Row, RowState>, Er
         _ => None,
     });
     for row in fetch(&mut conn, query_for(SELECT_STOCKS, stocks)).await? {
-        let state = RowState {
-            count: row.try_get(1)?,
-            fence: row.try_get(2)?,
-            lock: None,
-        };
+        let state = RowState { count: row.try_get(1)?, fence: row.try_get(2)?, lock: None };
         rows.insert(Row::Stock(row.try_get(0)?), state);
     }
     let vouchers = keys.iter().filter_map(|key| match key {
@@ -374,10 +338,7 @@ async fn read_rows(ctx: &Ctx, keys: &[Row]) -> Result<HashMap<Row, RowState>, Er
         _ => None,
     });
     for row in fetch(&mut conn, query_for(SELECT_VOUCHERS, vouchers)).await? {
-        let state = RowState {
-            count: row.try_get(1)?,
-            ..RowState::default()
-        };
+        let state = RowState { count: row.try_get(1)?, ..RowState::default() };
         rows.insert(Row::Voucher(row.try_get(0)?), state);
     }
     let locks = keys.iter().filter_map(|key| match key {
@@ -386,10 +347,7 @@ async fn read_rows(ctx: &Ctx, keys: &[Row]) -> Result<HashMap<Row, RowState>, Er
     });
     for row in fetch(&mut conn, query_for(SELECT_LOCKS, locks)).await? {
         let lock = lock_of(&row)?;
-        let state = RowState {
-            lock: Some(lock.clone()),
-            ..RowState::default()
-        };
+        let state = RowState { lock: Some(lock.clone()), ..RowState::default() };
         rows.insert(Row::Lock(lock.key), state);
     }
     conn.done();
@@ -397,10 +355,7 @@ async fn read_rows(ctx: &Ctx, keys: &[Row]) -> Result<HashMap<Row, RowState>, Er
 }
 
 /// Runs the query; without one there are no rows.
-async fn fetch(
-    conn: &mut Conn,
-    query: Option<QueryBuilder<'_, MySql>>,
-) -> Result<Vec<MySqlRow>, sqlx::Error> {
+async fn fetch(conn: &mut Conn, query: Option<QueryBuilder<'_, MySql>>) -> Result<Vec<MySqlRow>, sqlx::Error> {
     let Some(mut query) = query else {
         return Ok(Vec::new());
     };
@@ -436,10 +391,7 @@ fn lock_of(row: &MySqlRow) -> Result<LockEntry, sqlx::Error> {
 }
 
 /// Reads the locks at these paths, each within [`READ_TIMEOUT`].
-async fn read_zookeeper(
-    ctx: Ctx,
-    paths: Vec<String>,
-) -> HashMap<String, Result<Option<LockEntry>, Error>> {
+async fn read_zookeeper(ctx: Ctx, paths: Vec<String>) -> HashMap<String, Result<Option<LockEntry>, Error>> {
     let nodes = paths.into_iter().map(|path| {
         let ctx = &ctx;
         async move {
@@ -459,12 +411,7 @@ async fn read_node(ctx: &Ctx, path: &str) -> Result<Option<LockEntry>, Error> {
         Err(zookeeper_client::Error::NoNode) => return Ok(None),
         Err(error) => return Err(zookeeper_unavailable(error)),
     };
-    let number = |name: &String| {
-        name.rsplit(|c: char| !c.is_ascii_digit())
-            .next()
-            .unwrap_or_default()
-            .to_owned()
-    };
+    let number = |name: &String| name.rsplit(|c: char| !c.is_ascii_digit()).next().unwrap_or_default().to_owned();
     below.sort_by_key(number);
     let paths: Vec<_> = match below.is_empty() {
         true => vec![path.to_owned()],
@@ -476,9 +423,7 @@ async fn read_node(ctx: &Ctx, path: &str) -> Result<Option<LockEntry>, Error> {
             // A directory without data is no lock.
             Ok((data, stat)) if !data.is_empty() || stat.ephemeral_owner != 0 => {
                 // A shared count stores four bytes here, and is no lock.
-                let owner = String::from_utf8(data)
-                    .ok()
-                    .filter(|owner| !owner.contains('\0'));
+                let owner = String::from_utf8(data).ok().filter(|owner| !owner.contains('\0'));
                 queue.extend(owner);
             }
             Ok(_) | Err(zookeeper_client::Error::NoNode) => {}
@@ -488,11 +433,5 @@ async fn read_node(ctx: &Ctx, path: &str) -> Result<Option<LockEntry>, Error> {
     let Some(owner) = queue.first().cloned() else {
         return Ok(None);
     };
-    Ok(Some(LockEntry {
-        key: path.to_owned(),
-        owner,
-        pttl: None,
-        count: None,
-        queue,
-    }))
+    Ok(Some(LockEntry { key: path.to_owned(), owner, pttl: None, count: None, queue }))
 }

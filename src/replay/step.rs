@@ -195,17 +195,12 @@ impl Step {
     /// What it needs of a lab; `None` if it can be played without one, and for `All`.
     pub(super) fn needs(&self) -> Option<Need> {
         match self {
-            Self::Role(_, RoleStep::LosesLinkTo(_) | RoleStep::GetsAnswersLate(_)) => {
-                Some(Need::Links)
-            }
-            Self::Fault(Action::Promote, _) | Self::FaultAtEnd(Action::Promote, _) => {
-                Some(Need::Replica)
-            }
+            Self::Role(_, RoleStep::LosesLinkTo(_) | RoleStep::GetsAnswersLate(_)) => Some(Need::Links),
+            Self::Fault(Action::Promote, _) | Self::FaultAtEnd(Action::Promote, _) => Some(Need::Replica),
             Self::Fault(..) | Self::FaultAtEnd(..) => Some(Need::Lab),
-            Self::Role(
-                _,
-                RoleStep::GetsKilled | RoleStep::LosesSessionAndLock | RoleStep::LosesSession,
-            ) => Some(Need::Lab),
+            Self::Role(_, RoleStep::GetsKilled | RoleStep::LosesSessionAndLock | RoleStep::LosesSession) => {
+                Some(Need::Lab)
+            }
             _ => None,
         }
     }

@@ -50,9 +50,7 @@ pub struct OrderAnswers {
 }
 
 /// What the checker found: nothing (`Exact`), or the worst fault. The faults stand from the worst to the least.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, ToSchema,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum OrdersVerdict {
     /// All rules hold.
@@ -124,12 +122,7 @@ pub fn check_orders(records: &VoucherRecords, answers: Option<&OrderAnswers>) ->
     let told: HashSet<_> = answered.iter().collect();
     let users: HashSet<_> = records.orders.iter().map(|order| order.user_id).collect();
     let repeated = |orders: &[VoucherOrder]| {
-        orders.len()
-            - orders
-                .iter()
-                .map(|order| order.order_id)
-                .collect::<HashSet<_>>()
-                .len()
+        orders.len() - orders.iter().map(|order| order.order_id).collect::<HashSet<_>>().len()
     };
     let count = |orders: usize| i64::try_from(orders).unwrap_or(i64::MAX);
     let orders = count(records.orders.len());
@@ -145,9 +138,7 @@ pub fn check_orders(records: &VoucherRecords, answers: Option<&OrderAnswers>) ->
         lost_orders: told.difference(&there).count(),
         repeated_ids: repeated(&records.orders).max(repeated(answered)),
         unasked_orders: answers.map_or(0, |answers| untold.saturating_sub(answers.unknown)),
-        lost_pieces: records
-            .redis_stock
-            .map_or(0, |in_redis| (records.stock - in_redis).max(0)),
+        lost_pieces: records.redis_stock.map_or(0, |in_redis| (records.stock - in_redis).max(0)),
     };
     let rules = [
         (OrdersVerdict::Oversold, report.oversold > 0),
@@ -156,21 +147,10 @@ pub fn check_orders(records: &VoucherRecords, answers: Option<&OrderAnswers>) ->
         (OrdersVerdict::RepeatedIds, report.repeated_ids > 0),
         (OrdersVerdict::UnaskedOrders, report.unasked_orders > 0),
         (OrdersVerdict::LostPieces, report.lost_pieces > 0),
-        (
-            OrdersVerdict::StockDiffers,
-            records.pieces - records.stock != orders,
-        ),
+        (OrdersVerdict::StockDiffers, records.pieces - records.stock != orders),
     ];
-    report.faults = rules
-        .into_iter()
-        .filter(|(_, broken)| *broken)
-        .map(|(fault, _)| fault)
-        .collect();
-    report.verdict = report
-        .faults
-        .first()
-        .copied()
-        .unwrap_or(OrdersVerdict::Exact);
+    report.faults = rules.into_iter().filter(|(_, broken)| *broken).map(|(fault, _)| fault).collect();
+    report.verdict = report.faults.first().copied().unwrap_or(OrdersVerdict::Exact);
     report
 }
 
@@ -184,9 +164,7 @@ mod as_text {
     }
 
     pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<i64, D::Error> {
-        String::deserialize(deserializer)?
-            .parse()
-            .map_err(D::Error::custom)
+        String::deserialize(deserializer)?.parse().map_err(D::Error::custom)
     }
 }
 
@@ -196,32 +174,12 @@ mod tests {
     use proptest::prelude::*;
 
     fn entries(orders: &[(i64, i64)]) -> Vec<VoucherOrder> {
-        orders
-            .iter()
-            .map(|&(order_id, user_id)| VoucherOrder { order_id, user_id })
-            .collect()
+        orders.iter().map(|&(order_id, user_id)| VoucherOrder { order_id, user_id }).collect()
     }
 
-    fn verdict(
-        stock: i64,
-        records: &[(i64, i64)],
-        answered: &[(i64, i64)],
-        unknown: u64,
-    ) -> OrdersVerdict {
-        let records = VoucherRecords {
-            pieces: 2,
-            stock,
-            redis_stock: None,
-            orders: entries(records),
-        };
-        check_orders(
-            &records,
-            Some(&OrderAnswers {
-                orders: entries(answered),
-                unknown,
-            }),
-        )
-        .verdict
+    fn verdict(stock: i64, records: &[(i64, i64)], answered: &[(i64, i64)], unknown: u64) -> OrdersVerdict {
+        let records = VoucherRecords { pieces: 2, stock, redis_stock: None, orders: entries(records) };
+        check_orders(&records, Some(&OrderAnswers { orders: entries(answered), unknown })).verdict
     }
 
     #[test]
@@ -254,24 +212,14 @@ mod tests {
 
     #[test]
     fn without_answers_only_the_database_is_judged() {
-        let records = VoucherRecords {
-            pieces: 1,
-            stock: 0,
-            redis_stock: None,
-            orders: entries(&[(11, 1)]),
-        };
+        let records = VoucherRecords { pieces: 1, stock: 0, redis_stock: None, orders: entries(&[(11, 1)]) };
         assert_eq!(check_orders(&records, None).verdict, OrdersVerdict::Exact);
     }
 
     #[test]
     fn a_piece_that_redis_does_not_sell_is_lost() {
         let report = |redis_stock| {
-            let records = VoucherRecords {
-                pieces: 5,
-                stock: 4,
-                redis_stock,
-                orders: entries(&[(11, 1)]),
-            };
+            let records = VoucherRecords { pieces: 5, stock: 4, redis_stock, orders: entries(&[(11, 1)]) };
             check_orders(&records, None)
         };
         // More in Redis: another step sells the voucher too, and MySQL refuses what is too much.
@@ -279,24 +227,15 @@ mod tests {
             assert_eq!(report(sound).verdict, OrdersVerdict::Exact, "{sound:?}");
         }
         let lost = report(Some(2));
-        assert_eq!(
-            (lost.verdict, lost.lost_pieces),
-            (OrdersVerdict::LostPieces, 2)
-        );
+        assert_eq!((lost.verdict, lost.lost_pieces), (OrdersVerdict::LostPieces, 2));
     }
 
     #[test]
     fn an_order_id_beyond_2_to_the_53_keeps_its_digits() {
-        let order = VoucherOrder {
-            order_id: (1 << 53) + 1,
-            user_id: 1,
-        };
+        let order = VoucherOrder { order_id: (1 << 53) + 1, user_id: 1 };
         let json = serde_json::to_string(&order).expect("JSON");
         assert_eq!(json, r#"{"order_id":"9007199254740993","user_id":1}"#);
-        assert_eq!(
-            serde_json::from_str::<VoucherOrder>(&json).expect("JSON"),
-            order
-        );
+        assert_eq!(serde_json::from_str::<VoucherOrder>(&json).expect("JSON"), order);
     }
 
     proptest! {

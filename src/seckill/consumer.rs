@@ -64,21 +64,12 @@ pub struct Consumer {
 impl Consumer {
     /// Names the consumer after the instance. It reads nothing until it [runs](Self::run).
     pub fn new(ctx: Ctx) -> Self {
-        Self {
-            name: ctx.instance.clone(),
-            idle: CLAIM_IDLE,
-            points: Points::default(),
-            ctx,
-        }
+        Self { name: ctx.instance.clone(), idle: CLAIM_IDLE, points: Points::default(), ctx }
     }
 
     /// The same consumer under another name, for a replay; it takes over entries that were not settled for `idle`.
     pub fn with_name(self, name: &str, idle: Duration) -> Self {
-        Self {
-            name: name.to_owned(),
-            idle,
-            ..self
-        }
+        Self { name: name.to_owned(), idle, ..self }
     }
 
     /// Makes the consumer stop at a point, for a replay: `delivered` (entries are there, nothing is written) or `written`
@@ -107,15 +98,9 @@ impl Consumer {
     /// Each read resets `pause`.
     async fn consume(&self, pause: &mut Duration) -> Result<(), Error> {
         let mut redis = self.open_connection().await?;
-        let client: i64 = redis::cmd("CLIENT")
-            .arg("ID")
-            .query_async(&mut redis)
-            .await?;
+        let client: i64 = redis::cmd("CLIENT").arg("ID").query_async(&mut redis).await?;
         let (orders, mut last_look) = (self.ctx.redis_key(stream::ORDERS_STREAM), None::<Instant>);
-        match redis
-            .xgroup_create_mkstream(&orders, stream::CONSUMER_GROUP, "0")
-            .await
-        {
+        match redis.xgroup_create_mkstream(&orders, stream::CONSUMER_GROUP, "0").await {
             Ok(()) => {}
             Err(error) if error.code() == Some("BUSYGROUP") => {}
             Err(error) => return Err(error.into()),
@@ -123,9 +108,7 @@ impl Consumer {
         let mut end = None;
         loop {
             let closing = self.ctx.closing.is_cancelled();
-            if closing
-                && *end.get_or_insert_with(|| Instant::now() + DRAIN_TIMEOUT) < Instant::now()
-            {
+            if closing && *end.get_or_insert_with(|| Instant::now() + DRAIN_TIMEOUT) < Instant::now() {
                 return Ok(());
             }
             let mut entries = Vec::new();
@@ -163,14 +146,8 @@ impl Consumer {
         orders: &str,
     ) -> Result<Vec<StreamEntry>, Error> {
         let mut claim = redis::cmd("XAUTOCLAIM");
-        claim
-            .arg(orders)
-            .arg(stream::CONSUMER_GROUP)
-            .arg(&self.name)
-            .arg(self.idle.as_millis() as u64)
-            .arg("0-0");
-        let claimed: StreamAutoClaimReply =
-            claim.arg("COUNT").arg(MAX_BATCH).query_async(redis).await?;
+        claim.arg(orders).arg(stream::CONSUMER_GROUP).arg(&self.name).arg(self.idle.as_millis() as u64).arg("0-0");
+        let claimed: StreamAutoClaimReply = claim.arg("COUNT").arg(MAX_BATCH).query_async(redis).await?;
         Ok(claimed.claimed.into_iter().map(StreamEntry::from).collect())
     }
 
@@ -183,16 +160,11 @@ impl Consumer {
         client: i64,
     ) -> Result<Vec<StreamEntry>, Error> {
         let mut read = redis::cmd("XREADGROUP");
-        read.arg("GROUP")
-            .arg(stream::CONSUMER_GROUP)
-            .arg(&self.name)
-            .arg("COUNT")
-            .arg(MAX_BATCH);
+        read.arg("GROUP").arg(stream::CONSUMER_GROUP).arg(&self.name).arg("COUNT").arg(MAX_BATCH);
         let closing = &self.ctx.closing;
         if !closing.is_cancelled() {
             let timeout = Duration::from_millis(self.ctx.config.redis.timeout_ms);
-            read.arg("BLOCK")
-                .arg(MAX_BLOCK.min(timeout / 2).as_millis() as u64);
+            read.arg("BLOCK").arg(MAX_BLOCK.min(timeout / 2).as_millis() as u64);
         }
         let mut read = pin!(read.arg("STREAMS").arg(orders).arg(">").query_async(redis));
         // A cancelled read would leave delivered entries pending, so Redis is asked to end the wait.
@@ -205,11 +177,7 @@ impl Consumer {
             }
         };
         let keys = read.map(|reply| reply.keys).unwrap_or_default();
-        Ok(keys
-            .into_iter()
-            .flat_map(|key| key.ids)
-            .map(StreamEntry::from)
-            .collect())
+        Ok(keys.into_iter().flat_map(|key| key.ids).map(StreamEntry::from).collect())
     }
 
     /// Writes these entries in one transaction, or one by one if that is refused. Settles those that are written, and buries
@@ -219,19 +187,14 @@ impl Consumer {
         redis: &mut MultiplexedConnection,
         entries: Vec<StreamEntry>,
     ) -> Result<(), Error> {
-        let orders: Vec<_> = entries
-            .iter()
-            .filter_map(|entry| entry.order.as_ref().ok().copied())
-            .collect();
+        let orders: Vec<_> = entries.iter().filter_map(|entry| entry.order.as_ref().ok().copied()).collect();
         if orders.len() == entries.len() && self.write_until_answered(&orders).await?.is_ok() {
             self.points.reach(Point::Written).await;
             return stream::acknowledge_and_delete(&self.ctx, redis, &entries).await;
         }
         for entry in entries {
             match self.write_entry(redis, &entry).await? {
-                EntryOutcome::Written => {
-                    stream::acknowledge_and_delete(&self.ctx, redis, &[entry]).await?
-                }
+                EntryOutcome::Written => stream::acknowledge_and_delete(&self.ctx, redis, &[entry]).await?,
                 EntryOutcome::Unwritable { reason, gives_back } => {
                     let voucher = entry.order.as_ref().map(|order| order.voucher_id).ok();
                     let keys = voucher.map(|id| gives_back.keys(&self.ctx, id));
@@ -245,59 +208,33 @@ impl Consumer {
     }
 
     /// Writes one entry alone. Settling or burying it is left to the caller.
-    async fn write_entry(
-        &self,
-        redis: &mut MultiplexedConnection,
-        entry: &StreamEntry,
-    ) -> Result<EntryOutcome, Error> {
+    async fn write_entry(&self, redis: &mut MultiplexedConnection, entry: &StreamEntry) -> Result<EntryOutcome, Error> {
         let order = match &entry.order {
             Ok(order) => order,
             Err(reason) => {
-                return Ok(EntryOutcome::Unwritable {
-                    reason: reason.clone(),
-                    gives_back: GivesBack::Nothing,
-                });
+                return Ok(EntryOutcome::Unwritable { reason: reason.clone(), gives_back: GivesBack::Nothing });
             }
         };
-        Ok(
-            match self
-                .write_until_answered(std::slice::from_ref(order))
-                .await?
-            {
-                Ok(()) => EntryOutcome::Written,
-                Err(WriteFailure::Duplicate)
-                    if write_behind::is_stored(&self.ctx, order).await? =>
-                {
-                    EntryOutcome::Written
-                }
-                Err(WriteFailure::Duplicate) => EntryOutcome::Unwritable {
-                    reason: "用户已经购买过一次!".into(),
-                    gives_back: GivesBack::Piece,
-                },
-                // MySQL has none left, so one more in Redis could never be sold.
-                Err(WriteFailure::SoldOut) => EntryOutcome::Unwritable {
-                    reason: "库存不足！".into(),
-                    gives_back: GivesBack::Nothing,
-                },
-                Err(WriteFailure::Refused(reason))
-                    if self.count_deliveries(redis, entry).await? >= MAX_DELIVERIES =>
-                {
-                    EntryOutcome::Unwritable {
-                        reason,
-                        gives_back: GivesBack::PieceAndUser,
-                    }
-                }
-                Err(WriteFailure::Refused(_) | WriteFailure::Down(_)) => EntryOutcome::RetryLater,
-            },
-        )
+        Ok(match self.write_until_answered(std::slice::from_ref(order)).await? {
+            Ok(()) => EntryOutcome::Written,
+            Err(WriteFailure::Duplicate) if write_behind::is_stored(&self.ctx, order).await? => EntryOutcome::Written,
+            Err(WriteFailure::Duplicate) => {
+                EntryOutcome::Unwritable { reason: "用户已经购买过一次!".into(), gives_back: GivesBack::Piece }
+            }
+            // MySQL has none left, so one more in Redis could never be sold.
+            Err(WriteFailure::SoldOut) => {
+                EntryOutcome::Unwritable { reason: "库存不足！".into(), gives_back: GivesBack::Nothing }
+            }
+            Err(WriteFailure::Refused(reason)) if self.count_deliveries(redis, entry).await? >= MAX_DELIVERIES => {
+                EntryOutcome::Unwritable { reason, gives_back: GivesBack::PieceAndUser }
+            }
+            Err(WriteFailure::Refused(_) | WriteFailure::Down(_)) => EntryOutcome::RetryLater,
+        })
     }
 
     /// Writes these orders, trying until MySQL answers. The inner result is its answer, never `Down`; the outer one fails only
     /// if the instance closes meanwhile.
-    async fn write_until_answered(
-        &self,
-        orders: &[QueuedOrder],
-    ) -> Result<Result<(), WriteFailure>, Error> {
+    async fn write_until_answered(&self, orders: &[QueuedOrder]) -> Result<Result<(), WriteFailure>, Error> {
         let mut pause = FIRST_OUTAGE_PAUSE;
         loop {
             match write_behind::write(&self.ctx, orders).await {
@@ -316,15 +253,10 @@ impl Consumer {
     }
 
     /// The number of deliveries of an entry, this one included; 0 if it is no longer pending.
-    async fn count_deliveries(
-        &self,
-        redis: &mut MultiplexedConnection,
-        entry: &StreamEntry,
-    ) -> Result<usize, Error> {
+    async fn count_deliveries(&self, redis: &mut MultiplexedConnection, entry: &StreamEntry) -> Result<usize, Error> {
         let orders = self.ctx.redis_key(stream::ORDERS_STREAM);
-        let pending: StreamPendingCountReply = redis
-            .xpending_count(orders, stream::CONSUMER_GROUP, &entry.at, &entry.at, 1)
-            .await?;
+        let pending: StreamPendingCountReply =
+            redis.xpending_count(orders, stream::CONSUMER_GROUP, &entry.at, &entry.at, 1).await?;
         Ok(pending.ids.first().map_or(0, |entry| entry.times_delivered))
     }
 

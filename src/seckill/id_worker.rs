@@ -75,43 +75,24 @@ pub async fn next_id(ctx: &Ctx, prefix: &str) -> Result<i64, Error> {
 
 /// Draws the next `count` numbers of this prefix, which follow each other, by one command. Errors: as [`next_id`].
 pub async fn next_ids(ctx: &Ctx, prefix: &str, count: u32) -> Result<RangeInclusive<i64>, Error> {
-    let since = SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .unwrap_or_default();
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     next_ids_at(ctx, prefix, count, since.as_secs().cast_signed()).await
 }
 
 /// As [`next_ids`], with this Unix second for the clock's: for replays. It never goes back: the latest second of all calls
 /// with this `ctx.local` counts, for later calls too.
-pub async fn next_ids_at(
-    ctx: &Ctx,
-    prefix: &str,
-    count: u32,
-    now: i64,
-) -> Result<RangeInclusive<i64>, Error> {
+pub async fn next_ids_at(ctx: &Ctx, prefix: &str, count: u32, now: i64) -> Result<RangeInclusive<i64>, Error> {
     let seconds = now - BEGIN_TIMESTAMP;
     if !(0..=MAX_SECONDS).contains(&seconds) {
-        return Err(Error::NoId(
-            "the clock is not within the 31 bits of seconds from 2022-01-01 to 2090-01-19".into(),
-        ));
+        return Err(Error::NoId("the clock is not within the 31 bits of seconds from 2022-01-01 to 2090-01-19".into()));
     }
-    let last = ctx
-        .local
-        .of::<LastSecond>()
-        .0
-        .fetch_max(seconds, Ordering::Relaxed);
+    let last = ctx.local.of::<LastSecond>().0.fetch_max(seconds, Ordering::Relaxed);
     let seconds = seconds.max(last);
     let key = ctx.redis_key(&format!("icr:{prefix}:{}", format_date(seconds)));
     let mut redis = ctx.redis.connection();
-    let counted: i64 = redis::cmd("INCRBY")
-        .arg(&key)
-        .arg(count)
-        .query_async(&mut redis)
-        .await?;
+    let counted: i64 = redis::cmd("INCRBY").arg(&key).arg(count).query_async(&mut redis).await?;
     if counted > MAX_COUNT {
-        return Err(Error::NoId(format!(
-            "{key} has counted 2^32 ids today; there are more after midnight UTC"
-        )));
+        return Err(Error::NoId(format!("{key} has counted 2^32 ids today; there are more after midnight UTC")));
     }
     // A process that dies in between leaves a key of some bytes.
     if counted == i64::from(count) {
@@ -122,10 +103,7 @@ pub async fn next_ids_at(
         let mut keep = redis::pipe();
         keep.cmd("EXPIRE").arg(&key).arg(KEY_TTL_SECONDS);
         // Only a later end counts: by a clock that is behind, the day may be long over.
-        keep.cmd("EXPIREAT")
-            .arg(&key)
-            .arg(BEGIN_TIMESTAMP + day_end + KEY_TTL_SECONDS)
-            .arg("GT");
+        keep.cmd("EXPIREAT").arg(&key).arg(BEGIN_TIMESTAMP + day_end + KEY_TTL_SECONDS).arg("GT");
         keep.exec_async(&mut redis).await?;
     }
     let id = |count| seconds << COUNT_BITS | count;
@@ -153,21 +131,13 @@ async fn begin_prefix(ctx: &Ctx, key: &str, now_seconds: i64) -> Result<(), Erro
 impl From<i64> for Id {
     fn from(id: i64) -> Self {
         let seconds = id >> COUNT_BITS;
-        Self {
-            id: id.to_string(),
-            seconds,
-            count: id & MAX_COUNT,
-            date: format_date(seconds),
-        }
+        Self { id: id.to_string(), seconds, count: id & MAX_COUNT, date: format_date(seconds) }
     }
 }
 
 /// The UTC day of this second since 2022-01-01, as in the key: `2026:11:21`.
 fn format_date(seconds: i64) -> String {
-    DateTime::from_timestamp(BEGIN_TIMESTAMP + seconds, 0)
-        .unwrap_or_default()
-        .format("%Y:%m:%d")
-        .to_string()
+    DateTime::from_timestamp(BEGIN_TIMESTAMP + seconds, 0).unwrap_or_default().format("%Y:%m:%d").to_string()
 }
 
 #[cfg(test)]
@@ -178,23 +148,12 @@ mod tests {
     fn an_id_is_its_seconds_and_its_count() {
         for (number, id, seconds, count, date) in [
             (1, "1", 0, 1, "2022:01:01"),
-            (
-                i64::MAX,
-                "9223372036854775807",
-                MAX_SECONDS,
-                MAX_COUNT,
-                "2090:01:19",
-            ),
+            (i64::MAX, "9223372036854775807", MAX_SECONDS, MAX_COUNT, "2090:01:19"),
             (86_399 << 32 | 7, "371080879407111", 86_399, 7, "2022:01:01"),
             (86_400 << 32 | 7, "371085174374407", 86_400, 7, "2022:01:02"),
         ] {
             let (id, date) = (id.to_owned(), date.to_owned());
-            let parts = Id {
-                id,
-                seconds,
-                count,
-                date,
-            };
+            let parts = Id { id, seconds, count, date };
             assert_eq!(Id::from(number), parts);
         }
     }

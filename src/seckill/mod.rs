@@ -62,19 +62,12 @@ pub struct OrderReceipt {
 impl Order {
     /// An order that is asked for now; it stays inside for `hold` and waits for a lock or a row for `wait` at most.
     pub fn new(voucher_id: i64, user_id: i64, hold: Duration, wait: Duration) -> Self {
-        Self {
-            voucher_id,
-            user_id,
-            job: Job::new(voucher_id, hold, wait),
-        }
+        Self { voucher_id, user_id, job: Job::new(voucher_id, hold, wait) }
     }
 
     /// The same, with this lease instead of the step's own.
     pub fn with_lease(self, lease: Option<Duration>) -> Self {
-        Self {
-            job: self.job.with_options(lease, None),
-            ..self
-        }
+        Self { job: self.job.with_options(lease, None), ..self }
     }
 }
 

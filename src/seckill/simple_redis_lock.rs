@@ -37,15 +37,10 @@ pub(super) async fn place_under_lock<S: LockCommands>(
 ) -> Result<OrderReceipt, Error> {
     rows::check_on_sale(ctx, order).await?;
     let lock = Lock::for_all_products(ctx, &order.job, &lock_name(order), LEASE, commands);
-    let held = redis_polling::try_once(ctx, &order.job, &Arc::new(lock))
-        .await?
-        .ok_or(SeckillError::OrderUnderWay)?;
+    let held = redis_polling::try_once(ctx, &order.job, &Arc::new(lock)).await?.ok_or(SeckillError::OrderUnderWay)?;
     order.job.reach(Point::Locked).await;
     let placed = rows::create_order(ctx, order).await;
     order.job.reach(Point::Unlock).await;
     let found = held.unlock().await;
-    Ok(OrderReceipt {
-        lock: found,
-        ..placed?
-    })
+    Ok(OrderReceipt { lock: found, ..placed? })
 }

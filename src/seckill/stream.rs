@@ -86,22 +86,10 @@ pub(super) struct StreamEntry {
 
 impl From<StreamId> for StreamEntry {
     fn from(entry: StreamId) -> Self {
-        let field = |name| {
-            entry
-                .get(name)
-                .ok_or_else(|| format!("the entry has no number {name}"))
-        };
-        let read = || {
-            Ok(QueuedOrder {
-                order_id: field("id")?,
-                user_id: field("userId")?,
-                voucher_id: field("voucherId")?,
-            })
-        };
-        Self {
-            order: read(),
-            at: entry.id,
-        }
+        let field = |name| entry.get(name).ok_or_else(|| format!("the entry has no number {name}"));
+        let read =
+            || Ok(QueuedOrder { order_id: field("id")?, user_id: field("userId")?, voucher_id: field("voucherId")? });
+        Self { order: read(), at: entry.id }
     }
 }
 
@@ -110,15 +98,11 @@ impl From<StreamId> for StreamEntry {
 pub async fn read_order_state(ctx: &Ctx, order_id: i64) -> Result<OrderState, Error> {
     // Redis first: what is not queued any more was written before.
     let mut ask = redis::pipe();
-    ask.hexists(ctx.redis_key(QUEUED_KEY), order_id)
-        .get(failed_key(ctx, order_id));
-    let (queued, failed): (bool, Option<String>) =
-        ask.query_async(&mut ctx.redis.connection()).await?;
+    ask.hexists(ctx.redis_key(QUEUED_KEY), order_id).get(failed_key(ctx, order_id));
+    let (queued, failed): (bool, Option<String>) = ask.query_async(&mut ctx.redis.connection()).await?;
     let mut conn = ctx.mysql(MYSQL_TIMEOUT).await?;
     let stored = sqlx::query_scalar(FIND_ORDER).bind(order_id);
-    let stored: Option<i64> = Session::of(&conn)
-        .bounded(MYSQL_TIMEOUT, stored.fetch_optional(&mut *conn))
-        .await?;
+    let stored: Option<i64> = Session::of(&conn).bounded(MYSQL_TIMEOUT, stored.fetch_optional(&mut *conn)).await?;
     conn.done();
     match (stored, failed, queued) {
         (Some(_), ..) => Ok(OrderState::Stored),
@@ -137,22 +121,14 @@ fn failed_key(ctx: &Ctx, order_id: i64) -> String {
 pub async fn count_backlog(ctx: &Ctx) -> Result<Backlog, Error> {
     let (orders, mut redis) = (ctx.redis_key(ORDERS_STREAM), ctx.redis.connection());
     let mut ask = redis::pipe();
-    let (all, dead): (u64, u64) = ask
-        .xlen(&orders)
-        .xlen(ctx.redis_key(DEAD_STREAM))
-        .query_async(&mut redis)
-        .await?;
+    let (all, dead): (u64, u64) = ask.xlen(&orders).xlen(ctx.redis_key(DEAD_STREAM)).query_async(&mut redis).await?;
     let pending = match redis.xpending(&orders, CONSUMER_GROUP).await {
         Ok::<StreamPendingReply, _>(pending) => pending.count() as u64,
         // No consumer has run yet.
         Err(error) if error.code() == Some("NOGROUP") => 0,
         Err(error) => return Err(error.into()),
     };
-    Ok(Backlog {
-        lag: all.saturating_sub(pending),
-        pending,
-        dead,
-    })
+    Ok(Backlog { lag: all.saturating_sub(pending), pending, dead })
 }
 
 /// Acknowledges and deletes entries whose orders are written.
@@ -179,25 +155,13 @@ pub(super) async fn move_to_dead_letters(
     let mut pipe = redis::pipe();
     let mut letter = redis::cmd("XADD");
     letter
-        .arg((
-            ctx.redis_key(DEAD_STREAM),
-            "MAXLEN",
-            "~",
-            MIN_DEAD_LETTERS,
-            "*",
-        ))
+        .arg((ctx.redis_key(DEAD_STREAM), "MAXLEN", "~", MIN_DEAD_LETTERS, "*"))
         .arg("entry")
         .arg(&entry.at)
         .arg("reason")
         .arg(reason);
     if let Ok(order) = &entry.order {
-        letter
-            .arg("id")
-            .arg(order.order_id)
-            .arg("userId")
-            .arg(order.user_id)
-            .arg("voucherId")
-            .arg(order.voucher_id);
+        letter.arg("id").arg(order.order_id).arg("userId").arg(order.user_id).arg("voucherId").arg(order.voucher_id);
         let key = failed_key(ctx, order.order_id);
         pipe.set_ex(key, reason, FAILED_TTL.as_secs()).ignore();
         if !gives_back_to.is_empty() {
@@ -212,11 +176,7 @@ pub(super) async fn move_to_dead_letters(
                 .ignore();
         }
     }
-    add_remove_commands(
-        ctx,
-        pipe.atomic().add_command(letter),
-        std::slice::from_ref(entry),
-    );
+    add_remove_commands(ctx, pipe.atomic().add_command(letter), std::slice::from_ref(entry));
     Ok(pipe.exec_async(redis).await?)
 }
 
@@ -224,13 +184,8 @@ pub(super) async fn move_to_dead_letters(
 /// The acknowledgement comes first, so that no consumer has an entry pending that is gone.
 fn add_remove_commands(ctx: &Ctx, pipe: &mut Pipeline, entries: &[StreamEntry]) {
     let at: Vec<_> = entries.iter().map(|entry| &entry.at).collect();
-    pipe.xack(ctx.redis_key(ORDERS_STREAM), CONSUMER_GROUP, &at)
-        .xdel(ctx.redis_key(ORDERS_STREAM), &at);
-    let orders: Vec<_> = entries
-        .iter()
-        .filter_map(|entry| entry.order.as_ref().ok())
-        .map(|o| o.order_id)
-        .collect();
+    pipe.xack(ctx.redis_key(ORDERS_STREAM), CONSUMER_GROUP, &at).xdel(ctx.redis_key(ORDERS_STREAM), &at);
+    let orders: Vec<_> = entries.iter().filter_map(|entry| entry.order.as_ref().ok()).map(|o| o.order_id).collect();
     if !orders.is_empty() {
         pipe.hdel(ctx.redis_key(QUEUED_KEY), &orders);
     }

@@ -19,18 +19,17 @@ const MYSQL_TIMEOUT: Duration = Duration::from_secs(3);
 /// Time limit of reading all orders of a voucher, which may be many.
 const ALL_ORDERS_TIMEOUT: Duration = Duration::from_secs(30);
 
-const READ_VOUCHER: &str = "SELECT voucher_id, title, pieces, stock, begin_time, end_time FROM tb_seckill_voucher WHERE voucher_id = ?";
-const INSERT_VOUCHER: &str = "INSERT INTO tb_seckill_voucher (title, pieces, stock, begin_time, end_time) VALUES (?, ?, ?, ?, ?)";
+const READ_VOUCHER: &str =
+    "SELECT voucher_id, title, pieces, stock, begin_time, end_time FROM tb_seckill_voucher WHERE voucher_id = ?";
+const INSERT_VOUCHER: &str =
+    "INSERT INTO tb_seckill_voucher (title, pieces, stock, begin_time, end_time) VALUES (?, ?, ?, ?, ?)";
 /// Deletes a voucher, then its orders.
-const DELETE_VOUCHER: [&str; 2] = [
-    "DELETE FROM tb_seckill_voucher WHERE voucher_id = ?",
-    "DELETE FROM tb_voucher_order WHERE voucher_id = ?",
-];
+const DELETE_VOUCHER: [&str; 2] =
+    ["DELETE FROM tb_seckill_voucher WHERE voucher_id = ?", "DELETE FROM tb_voucher_order WHERE voucher_id = ?"];
 /// Whether the voucher was put into Redis.
 const READ_IN_REDIS: &str = "SELECT in_redis FROM tb_seckill_voucher WHERE voucher_id = ?";
 /// Number and user of each order of a voucher.
-const READ_ORDERS: &str =
-    "SELECT id, user_id FROM tb_voucher_order WHERE voucher_id = ? ORDER BY id";
+const READ_ORDERS: &str = "SELECT id, user_id FROM tb_voucher_order WHERE voucher_id = ? ORDER BY id";
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct Voucher {
@@ -77,46 +76,25 @@ pub(super) fn users_key(ctx: &Ctx, id: i64) -> String {
 /// Errors: [`SeckillError::NoVoucher`]; [`Error::Unavailable`] if MySQL is down.
 pub async fn read(ctx: &Ctx, id: i64) -> Result<Voucher, Error> {
     let mut conn = ctx.admin_conn(MYSQL_TIMEOUT).await?;
-    let voucher = Session::of(&conn)
-        .bounded(MYSQL_TIMEOUT, read_on(&mut conn, id))
-        .await?;
+    let voucher = Session::of(&conn).bounded(MYSQL_TIMEOUT, read_on(&mut conn, id)).await?;
     conn.done();
     voucher.ok_or_else(|| SeckillError::NoVoucher(id).into())
 }
 
 /// Reads a voucher on this connection, without a time limit; `None` if there is none. A plain read locks nothing.
-pub(super) async fn read_on(
-    conn: &mut MySqlConnection,
-    id: i64,
-) -> Result<Option<Voucher>, sqlx::Error> {
-    sqlx::query_as(READ_VOUCHER)
-        .bind(id)
-        .fetch_optional(conn)
-        .await
+pub(super) async fn read_on(conn: &mut MySqlConnection, id: i64) -> Result<Option<Voucher>, sqlx::Error> {
+    sqlx::query_as(READ_VOUCHER).bind(id).fetch_optional(conn).await
 }
 
 /// Adds a voucher of `pieces` pieces and returns its number.
 /// Errors: [`Error::Unavailable`] if MySQL is down, [`Error::Unknown`] if it did not answer.
-pub async fn add(
-    ctx: &Ctx,
-    title: &str,
-    pieces: i64,
-    begin: DateTime<Utc>,
-    end: DateTime<Utc>,
-) -> Result<i64, Error> {
+pub async fn add(ctx: &Ctx, title: &str, pieces: i64, begin: DateTime<Utc>, end: DateTime<Utc>) -> Result<i64, Error> {
     let mut conn = ctx.admin_conn(MYSQL_TIMEOUT).await?;
     // A `DateTime<Utc>` would be sent as a TIMESTAMP, which ends in 2038.
     let (begin, end) = (begin.naive_utc(), end.naive_utc());
-    let add = sqlx::query(INSERT_VOUCHER)
-        .bind(title)
-        .bind(pieces)
-        .bind(pieces)
-        .bind(begin)
-        .bind(end);
-    let added = Session::of(&conn)
-        .bounded(MYSQL_TIMEOUT, add.execute(&mut *conn))
-        .await
-        .map_err(classify_failed_write)?;
+    let add = sqlx::query(INSERT_VOUCHER).bind(title).bind(pieces).bind(pieces).bind(begin).bind(end);
+    let added =
+        Session::of(&conn).bounded(MYSQL_TIMEOUT, add.execute(&mut *conn)).await.map_err(classify_failed_write)?;
     conn.done();
     Ok(added.last_insert_id().cast_signed())
 }
@@ -133,36 +111,23 @@ pub async fn remove(ctx: &Ctx, id: i64) -> Result<(), Error> {
     let mut conn = ctx.admin_conn(MYSQL_TIMEOUT).await?;
     let mut removed = 0;
     for statement in DELETE_VOUCHER {
-        let done = Session::of(&conn)
-            .bounded(
-                MYSQL_TIMEOUT,
-                sqlx::query(statement).bind(id).execute(&mut *conn),
-            )
-            .await;
+        let done = Session::of(&conn).bounded(MYSQL_TIMEOUT, sqlx::query(statement).bind(id).execute(&mut *conn)).await;
         removed += done.map_err(classify_failed_write)?.rows_affected();
     }
     conn.done();
-    if removed == 0 {
-        Err(SeckillError::NoVoucher(id).into())
-    } else {
-        Ok(())
-    }
+    if removed == 0 { Err(SeckillError::NoVoucher(id).into()) } else { Ok(()) }
 }
 
 /// Reads the stock and orders of a voucher in one snapshot of MySQL, for [`check`](super::check). With the stock in Redis,
 /// unless that cannot be read, orders are queued, or the stock in MySQL has changed meanwhile.
 pub async fn read_records(ctx: &Ctx, id: i64) -> Result<VoucherRecords, Error> {
     let mut conn = ctx.admin_conn(MYSQL_TIMEOUT).await?;
-    let records = Session::of(&conn)
-        .bounded(ALL_ORDERS_TIMEOUT, read_records_on(&mut conn, id))
-        .await?;
+    let records = Session::of(&conn).bounded(ALL_ORDERS_TIMEOUT, read_records_on(&mut conn, id)).await?;
     let (mut records, is_in_redis) = records.ok_or(SeckillError::NoVoucher(id))?;
     if is_in_redis {
         let in_redis = settled_stock_in_redis(ctx, id).await;
         // Redis is read between two reads of the database: only if these agree do all three belong to one moment.
-        let voucher = Session::of(&conn)
-            .bounded(MYSQL_TIMEOUT, read_on(&mut conn, id))
-            .await?;
+        let voucher = Session::of(&conn).bounded(MYSQL_TIMEOUT, read_on(&mut conn, id)).await?;
         let is_unchanged = voucher.is_some_and(|voucher| voucher.stock == records.stock);
         records.redis_stock = in_redis.filter(|_| is_unchanged);
     }
@@ -173,38 +138,20 @@ pub async fn read_records(ctx: &Ctx, id: i64) -> Result<VoucherRecords, Error> {
 /// The stock in Redis; `None` if Redis has none or does not answer, or orders of any voucher are still queued.
 async fn settled_stock_in_redis(ctx: &Ctx, id: i64) -> Option<i64> {
     let mut ask = redis::pipe();
-    ask.atomic()
-        .hget(stock_key(ctx, id), "stock")
-        .xlen(ctx.redis_key(stream::ORDERS_STREAM));
+    ask.atomic().hget(stock_key(ctx, id), "stock").xlen(ctx.redis_key(stream::ORDERS_STREAM));
     let said = ask.query_async(&mut ctx.redis.connection()).await;
-    let (stock, unsettled): (Option<i64>, u64) = said
-        .inspect_err(
-            |error| tracing::debug!(%error, id, "the stock of a voucher in redis cannot be read"),
-        )
-        .ok()?;
+    let (stock, unsettled): (Option<i64>, u64) =
+        said.inspect_err(|error| tracing::debug!(%error, id, "the stock of a voucher in redis cannot be read")).ok()?;
     stock.filter(|_| unsettled == 0)
 }
 
 /// The stock and orders that MySQL has in one snapshot, and whether the voucher was put into Redis; `None` without a voucher.
-async fn read_records_on(
-    conn: &mut Conn,
-    id: i64,
-) -> Result<Option<(VoucherRecords, bool)>, sqlx::Error> {
-    conn.execute("START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY")
-        .await?;
+async fn read_records_on(conn: &mut Conn, id: i64) -> Result<Option<(VoucherRecords, bool)>, sqlx::Error> {
+    conn.execute("START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY").await?;
     let voucher = read_on(conn, id).await?;
-    let in_redis: Option<bool> = sqlx::query_scalar(READ_IN_REDIS)
-        .bind(id)
-        .fetch_optional(&mut **conn)
-        .await?;
-    let orders: Vec<(i64, i64)> = sqlx::query_as(READ_ORDERS)
-        .bind(id)
-        .fetch_all(&mut **conn)
-        .await?;
-    let orders = orders
-        .into_iter()
-        .map(|(order_id, user_id)| VoucherOrder { order_id, user_id })
-        .collect();
+    let in_redis: Option<bool> = sqlx::query_scalar(READ_IN_REDIS).bind(id).fetch_optional(&mut **conn).await?;
+    let orders: Vec<(i64, i64)> = sqlx::query_as(READ_ORDERS).bind(id).fetch_all(&mut **conn).await?;
+    let orders = orders.into_iter().map(|(order_id, user_id)| VoucherOrder { order_id, user_id }).collect();
     conn.execute("COMMIT").await?;
     let records = voucher.map(|voucher| VoucherRecords {
         pieces: voucher.pieces,

@@ -20,17 +20,13 @@ use crate::{
 use oversell_lock::mysql::Conn;
 
 /// Marks the voucher as put into Redis; changes no row if it was marked before.
-const MARK_IN_REDIS: &str =
-    "UPDATE tb_seckill_voucher SET in_redis = TRUE WHERE voucher_id = ? AND NOT in_redis";
+const MARK_IN_REDIS: &str = "UPDATE tb_seckill_voucher SET in_redis = TRUE WHERE voucher_id = ? AND NOT in_redis";
 
 /// Puts the voucher into Redis, unless that was done before; one that Redis has lost since is not put there again.
 /// [`SeckillError::NoVoucher`] if MySQL has none.
 pub(super) async fn publish(ctx: &Ctx, order: &Order) -> Result<(), Error> {
     let mut conn = ctx.mysql(order.job.wait_left()).await?;
-    if mysql::within_limit(&order.job, voucher::read_on(&mut conn, order.voucher_id))
-        .await?
-        .is_none()
-    {
+    if mysql::within_limit(&order.job, voucher::read_on(&mut conn, order.voucher_id)).await?.is_none() {
         conn.done();
         return Err(SeckillError::NoVoucher(order.voucher_id).into());
     }
@@ -41,23 +37,14 @@ pub(super) async fn publish(ctx: &Ctx, order: &Order) -> Result<(), Error> {
 /// Marks the voucher in MySQL, writes it to Redis if this call has marked it, and commits.
 async fn publish_in_transaction(ctx: &Ctx, conn: &mut Conn, order: &Order) -> Result<(), Error> {
     mysql::begin(conn, &order.job).await?;
-    let marked = mysql::execute_on(
-        conn,
-        &order.job,
-        sqlx::query(MARK_IN_REDIS).bind(order.voucher_id),
-    )
-    .await?
-        == 1;
-    if let Some(voucher) = mysql::within_limit(&order.job, voucher::read_on(conn, order.voucher_id))
-        .await?
-        .filter(|_| marked)
+    let marked = mysql::execute_on(conn, &order.job, sqlx::query(MARK_IN_REDIS).bind(order.voucher_id)).await? == 1;
+    if let Some(voucher) =
+        mysql::within_limit(&order.job, voucher::read_on(conn, order.voucher_id)).await?.filter(|_| marked)
     {
         let key = voucher::stock_key(ctx, order.voucher_id);
         let mut set = redis::pipe();
-        set.atomic()
-            .hset_nx(&key, "begin", voucher.begin.timestamp_millis());
-        set.hset_nx(&key, "end", voucher.end.timestamp_millis())
-            .hset_nx(&key, "stock", voucher.stock);
+        set.atomic().hset_nx(&key, "begin", voucher.begin.timestamp_millis());
+        set.hset_nx(&key, "end", voucher.end.timestamp_millis()).hset_nx(&key, "stock", voucher.stock);
         let mut redis = ctx.redis.connection();
         let set = set.exec_async(&mut redis).await;
         redis_key::classify_write(set, redis.has_sent())?;

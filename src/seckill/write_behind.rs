@@ -22,11 +22,9 @@ const MYSQL_TIMEOUT: Duration = Duration::from_secs(3);
 
 const INSERT_ORDERS: &str = "INSERT INTO tb_voucher_order (id, user_id, voucher_id, claimed_by) ";
 /// Takes this many pieces if there are as many, else changes no row.
-const DEDUCT_STOCK: &str =
-    "UPDATE tb_seckill_voucher SET stock = stock - ? WHERE voucher_id = ? AND stock >= ?";
+const DEDUCT_STOCK: &str = "UPDATE tb_seckill_voucher SET stock = stock - ? WHERE voucher_id = ? AND stock >= ?";
 /// Finds an order by its number, user and voucher.
-const FIND_ORDER: &str =
-    "SELECT id FROM tb_voucher_order WHERE id = ? AND user_id = ? AND voucher_id = ?";
+const FIND_ORDER: &str = "SELECT id FROM tb_voucher_order WHERE id = ? AND user_id = ? AND voucher_id = ?";
 
 /// Why no order of the batch was written; after `Down` they may have been.
 #[derive(Debug)]
@@ -51,9 +49,7 @@ pub(super) async fn write(ctx: &Ctx, orders: &[QueuedOrder]) -> Result<(), Write
         Err(WriteFailure::Down(_)) => {}
         Err(_) => {
             let session = Session::of(&conn);
-            session
-                .bounded(MYSQL_TIMEOUT, conn.execute("ROLLBACK"))
-                .await?;
+            session.bounded(MYSQL_TIMEOUT, conn.execute("ROLLBACK")).await?;
             conn.done();
         }
     }
@@ -61,16 +57,10 @@ pub(super) async fn write(ctx: &Ctx, orders: &[QueuedOrder]) -> Result<(), Write
 }
 
 /// Inserts the orders, takes their pieces and commits. After an error the transaction may still be open.
-async fn insert_and_deduct_in_transaction(
-    conn: &mut Conn,
-    orders: &[QueuedOrder],
-) -> Result<(), WriteFailure> {
+async fn insert_and_deduct_in_transaction(conn: &mut Conn, orders: &[QueuedOrder]) -> Result<(), WriteFailure> {
     let mut insert = QueryBuilder::<MySql>::new(INSERT_ORDERS);
     insert.push_values(orders, |mut row, order| {
-        row.push_bind(order.order_id)
-            .push_bind(order.user_id)
-            .push_bind(order.voucher_id)
-            .push_bind(order.user_id);
+        row.push_bind(order.order_id).push_bind(order.user_id).push_bind(order.voucher_id).push_bind(order.user_id);
     });
     // In one order of vouchers for all, so that two consumers do not wait for each other.
     let mut pieces = BTreeMap::<_, i64>::new();
@@ -80,42 +70,22 @@ async fn insert_and_deduct_in_transaction(
     let session = Session::of(conn);
     let begin = conn.execute("START TRANSACTION");
     session.bounded(MYSQL_TIMEOUT, begin).await?;
-    session
-        .bounded(
-            MYSQL_TIMEOUT,
-            insert.build().persistent(false).execute(&mut **conn),
-        )
-        .await?;
+    session.bounded(MYSQL_TIMEOUT, insert.build().persistent(false).execute(&mut **conn)).await?;
     for (voucher, count) in pieces {
-        let deduct = sqlx::query(DEDUCT_STOCK)
-            .bind(count)
-            .bind(voucher)
-            .bind(count);
-        if session
-            .bounded(MYSQL_TIMEOUT, deduct.execute(&mut **conn))
-            .await?
-            .rows_affected()
-            == 0
-        {
+        let deduct = sqlx::query(DEDUCT_STOCK).bind(count).bind(voucher).bind(count);
+        if session.bounded(MYSQL_TIMEOUT, deduct.execute(&mut **conn)).await?.rows_affected() == 0 {
             return Err(WriteFailure::SoldOut);
         }
     }
-    session
-        .bounded(MYSQL_TIMEOUT, conn.execute("COMMIT"))
-        .await?;
+    session.bounded(MYSQL_TIMEOUT, conn.execute("COMMIT")).await?;
     Ok(())
 }
 
 /// Whether MySQL has this order, with this number, user and voucher.
 pub(super) async fn is_stored(ctx: &Ctx, order: &QueuedOrder) -> Result<bool, Error> {
     let mut conn = ctx.mysql(MYSQL_TIMEOUT).await?;
-    let find = sqlx::query_scalar::<_, i64>(FIND_ORDER)
-        .bind(order.order_id)
-        .bind(order.user_id)
-        .bind(order.voucher_id);
-    let found = Session::of(&conn)
-        .bounded(MYSQL_TIMEOUT, find.fetch_optional(&mut *conn))
-        .await?;
+    let find = sqlx::query_scalar::<_, i64>(FIND_ORDER).bind(order.order_id).bind(order.user_id).bind(order.voucher_id);
+    let found = Session::of(&conn).bounded(MYSQL_TIMEOUT, find.fetch_optional(&mut *conn)).await?;
     conn.done();
     Ok(found.is_some())
 }
@@ -126,11 +96,7 @@ impl From<sqlx::Error> for WriteFailure {
             // By the class of SQLSTATE: 22 and 23 are of the data, 45 of a trigger's SIGNAL. All else is the server's.
             match refusal.code() {
                 _ if refusal.is_unique_violation() => return Self::Duplicate,
-                Some(code)
-                    if ["22", "23", "45"]
-                        .iter()
-                        .any(|class| code.starts_with(class)) =>
-                {
+                Some(code) if ["22", "23", "45"].iter().any(|class| code.starts_with(class)) => {
                     return Self::Refused(refusal.to_string());
                 }
                 _ => {}

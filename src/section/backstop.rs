@@ -19,17 +19,13 @@ pub(crate) struct Backstop<T: Send + 'static> {
 impl<T: Send + 'static> Backstop<T> {
     /// Keeps `work` for later; nothing is started yet.
     pub(crate) fn new(ctx: &Ctx, work: impl Future<Output = T> + Send + 'static) -> Self {
-        Self {
-            tasks: ctx.tasks.clone(),
-            work: Mutex::new(Some(Box::pin(work))),
-        }
+        Self { tasks: ctx.tasks.clone(), work: Mutex::new(Some(Box::pin(work))) }
     }
 
     /// Runs the work in a task of its own and returns its result; `None` if it panicked (logged), or the runtime is gone.
     pub(crate) async fn run_now(mut self) -> Option<T> {
         let done = self.start()?.await;
-        done.inspect_err(|error| tracing::warn!(%error, "cleaning up was interrupted"))
-            .ok()
+        done.inspect_err(|error| tracing::warn!(%error, "cleaning up was interrupted")).ok()
     }
 
     /// Gives the work up: it is no longer needed.

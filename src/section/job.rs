@@ -79,19 +79,12 @@ pub enum LockState {
 impl Deduction {
     /// A deduction that leaves `count` pieces, without retries, token or lock.
     pub fn remaining(count: i64) -> Self {
-        Self {
-            remaining: Some(count),
-            ..Self::default()
-        }
+        Self { remaining: Some(count), ..Self::default() }
     }
 
     /// Sets the lock's state at an unlock, unless an earlier unlock found its lock lost.
     pub(crate) fn with_lock_state(self, found: Option<LockState>) -> Self {
-        let lock = if self.lock == Some(LockState::Lost) {
-            self.lock
-        } else {
-            found
-        };
+        let lock = if self.lock == Some(LockState::Lost) { self.lock } else { found };
         Self { lock, ..self }
     }
 }
@@ -99,24 +92,13 @@ impl Deduction {
 impl Request {
     /// A request without a name, with the strategy's own lease.
     pub fn new(stock_id: i64, hold: Duration, wait: Duration) -> Self {
-        Self {
-            stock_id,
-            hold,
-            wait,
-            lease: None,
-            who: None,
-        }
+        Self { stock_id, hold, wait, lease: None, who: None }
     }
 }
 
 impl From<Request> for Job {
     fn from(request: Request) -> Self {
-        Self {
-            observation: Observation::new(),
-            request,
-            owner: OnceLock::new(),
-            visitor: Arc::default(),
-        }
+        Self { observation: Observation::new(), request, owner: OnceLock::new(), visitor: Arc::default() }
     }
 }
 
@@ -172,10 +154,7 @@ impl Job {
     /// A job that starts now with the same request, points and visitor, but without name, visit or gauge: for a function
     /// that takes a job by value. It has the same owner only if that was [drawn](Self::owner) before.
     pub(crate) fn with_same_owner(&self) -> Self {
-        let mut same = Self::from(Request {
-            who: None,
-            ..self.request.clone()
-        });
+        let mut same = Self::from(Request { who: None, ..self.request.clone() });
         same.observation.points = self.observation.points.clone();
         same.owner = self.owner.clone();
         same.visitor = Arc::clone(&self.visitor);
@@ -194,27 +173,18 @@ impl Job {
 
     /// The requested lease, else the configured one.
     pub(crate) fn lease(&self, ctx: &Ctx) -> Duration {
-        self.request
-            .lease
-            .unwrap_or_else(|| Duration::from_millis(ctx.config.lock.lease_ms))
+        self.request.lease.unwrap_or_else(|| Duration::from_millis(ctx.config.lock.lease_ms))
     }
 
     /// How long the job may still wait, counted from its start. Once it has entered, the requested stay is added.
     pub fn wait_left(&self) -> Duration {
-        let stay = if self.observation.has_entered() {
-            self.request.hold
-        } else {
-            Duration::ZERO
-        };
+        let stay = if self.observation.has_entered() { self.request.hold } else { Duration::ZERO };
         (self.request.wait + stay).saturating_sub(self.observation.elapsed())
     }
 
     /// The error of a job that has waited for `what` as long as it may, or whose wait the server has ended.
     pub(crate) fn timed_out(&self, what: &str) -> Error {
-        Error::Timeout {
-            what: what.to_owned(),
-            waited: self.request.wait.min(self.observation.elapsed()),
-        }
+        Error::Timeout { what: what.to_owned(), waited: self.request.wait.min(self.observation.elapsed()) }
     }
 
     /// Marks the first [entry](Self::enter) into the critical section, stays for `hold_ms` at each call, and returns the time at

@@ -22,8 +22,6 @@ pub(crate) fn text_of(digest: &str) -> Option<&'static str> {
 
 /// The script without its comments and blank lines, as it is shown to people.
 pub(crate) fn without_comments(script: &str) -> String {
-    let lines = script
-        .lines()
-        .filter(|line| !line.trim_start().starts_with("--") && !line.trim().is_empty());
+    let lines = script.lines().filter(|line| !line.trim_start().starts_with("--") && !line.trim().is_empty());
     lines.collect::<Vec<_>>().join("\n")
 }

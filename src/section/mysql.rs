@@ -58,11 +58,7 @@ pub(crate) struct StockRow {
 
 impl<'r> FromRow<'r, MySqlRow> for StockRow {
     fn from_row(row: &'r MySqlRow) -> sqlx::Result<StockRow> {
-        Ok(StockRow {
-            count: row.try_get("count")?,
-            version: row.try_get("version")?,
-            fence: row.try_get("fence")?,
-        })
+        Ok(StockRow { count: row.try_get("count")?, version: row.try_get("version")?, fence: row.try_get("fence")? })
     }
 }
 
@@ -81,11 +77,7 @@ pub(crate) async fn read(ctx: &Ctx, job: &Job, select: &'static str) -> Result<S
 }
 
 /// As [`read`], on this connection.
-pub(crate) async fn read_on(
-    conn: &mut MySqlConnection,
-    job: &Job,
-    select: &'static str,
-) -> Result<StockRow, Error> {
+pub(crate) async fn read_on(conn: &mut MySqlConnection, job: &Job, select: &'static str) -> Result<StockRow, Error> {
     job.observation.points().report_sent(|| select);
     let row = sqlx::query_as(select).bind(job.request.stock_id);
     let row = within_limit(job, row.fetch_optional(conn)).await?;
@@ -93,11 +85,7 @@ pub(crate) async fn read_on(
 }
 
 /// Reads the count with `select`, waiting for the row lock as long as the job may. [`Error::NoProduct`] if there is no row.
-pub(crate) async fn read_locked(
-    conn: &mut Conn,
-    job: &Job,
-    select: &'static str,
-) -> Result<i64, Error> {
+pub(crate) async fn read_locked(conn: &mut Conn, job: &Job, select: &'static str) -> Result<i64, Error> {
     let select = sqlx::query_scalar(select).bind(job.request.stock_id);
     let count = scalar(conn, job, select).await?;
     count.ok_or(Error::NoProduct(job.request.stock_id))
@@ -113,9 +101,7 @@ where
     T: Send + Unpin,
     (T,): for<'r> FromRow<'r, MySqlRow> + Send + Unpin,
 {
-    job.observation
-        .points()
-        .report_sent(|| select.sql().to_owned());
+    job.observation.points().report_sent(|| select.sql().to_owned());
     Session::of(conn)
         .bounded(statement_timeout(job), select.fetch_optional(&mut **conn))
         .await
@@ -149,15 +135,11 @@ where
     let mut conn = ctx.mysql(job.wait_left()).await?;
     let (ctx, limit) = (ctx.clone(), statement_timeout(job));
     let inserting = ctx.tasks.clone().spawn(async move {
-        let done = Session::of(&conn)
-            .bounded(limit, row.execute(&mut *conn))
-            .await;
+        let done = Session::of(&conn).bounded(limit, row.execute(&mut *conn)).await;
         let undone = done.map(|done| undo(ctx.clone(), done.last_insert_id()));
         (conn, undone.map(|undone| Backstop::new(&ctx, undone)))
     });
-    let (conn, inserted) = inserting
-        .await
-        .map_err(|e| Error::Internal(e.to_string()))?;
+    let (conn, inserted) = inserting.await.map_err(|e| Error::Internal(e.to_string()))?;
     let inserted = match inserted {
         Ok(row) => Ok(Some(row)),
         Err(sqlx::Error::Database(e)) if e.is_unique_violation() => Ok(None),
@@ -168,11 +150,7 @@ where
 }
 
 /// As [`execute_on`]; `false` if the server rolled the transaction back to end a deadlock.
-pub(crate) async fn execute_or_deadlock(
-    conn: &mut Conn,
-    job: &Job,
-    write: Write<'_>,
-) -> Result<bool, Error> {
+pub(crate) async fn execute_or_deadlock(conn: &mut Conn, job: &Job, write: Write<'_>) -> Result<bool, Error> {
     match execute_bounded(conn, job, write).await {
         Err(e) if error_number(&e) == Some(DEADLOCK) => Ok(false),
         result => classify_write(result, job).map(|_| true),
@@ -201,24 +179,15 @@ pub(crate) async fn commit(conn: &mut Conn, job: &Job) -> Result<(), Error> {
     let done = timeout(limit, conn.execute("COMMIT")).await;
     let done = done.unwrap_or_else(|_| Err(no_answer(limit)));
     let answer = done.as_ref();
-    points.report_answer(
-        "COMMIT",
-        answer.map_or_else(printed_refusal, |_| "Query OK".to_owned()),
-    );
+    points.report_answer("COMMIT", answer.map_or_else(printed_refusal, |_| "Query OK".to_owned()));
     classify_write(done, job).map(drop)
 }
 
 /// Returns `outcome`, and the connection to the pool: after a refusal with a ROLLBACK, after `Ok`, which must mean committed,
 /// without. After any other error, or an unanswered ROLLBACK, closes the connection, which ends the transaction.
-pub(crate) async fn end_transaction<T>(
-    mut conn: Conn,
-    outcome: Result<T, Error>,
-) -> Result<T, Error> {
+pub(crate) async fn end_transaction<T>(mut conn: Conn, outcome: Result<T, Error>) -> Result<T, Error> {
     if outcome.as_ref().is_err_and(is_refusal)
-        && !matches!(
-            timeout(MIN_ANSWER_TIMEOUT, conn.execute("ROLLBACK")).await,
-            Ok(Ok(_))
-        )
+        && !matches!(timeout(MIN_ANSWER_TIMEOUT, conn.execute("ROLLBACK")).await, Ok(Ok(_)))
     {
         return outcome;
     }
@@ -259,10 +228,7 @@ pub(crate) fn is_answered<T>(outcome: &Result<T, Error>) -> bool {
 /// that an operator must fix.
 fn is_refusal(error: &Error) -> bool {
     use Error::{NoProduct, RowChanged, Seckill, SoldOut, Timeout};
-    matches!(
-        error,
-        SoldOut | NoProduct(_) | Timeout { .. } | RowChanged | Seckill(_)
-    )
+    matches!(error, SoldOut | NoProduct(_) | Timeout { .. } | RowChanged | Seckill(_))
 }
 
 /// The rest of the job's wait, but at least [`MIN_STATEMENT_TIMEOUT`].
@@ -271,11 +237,7 @@ fn statement_timeout(job: &Job) -> Duration {
 }
 
 /// As [`execute_on`]; `false` if a unique key refuses the row.
-pub(crate) async fn execute_or_duplicate(
-    conn: &mut Conn,
-    job: &Job,
-    write: Write<'_>,
-) -> Result<bool, Error> {
+pub(crate) async fn execute_or_duplicate(conn: &mut Conn, job: &Job, write: Write<'_>) -> Result<bool, Error> {
     match execute_bounded(conn, job, write).await {
         Err(sqlx::Error::Database(e)) if e.is_unique_violation() => Ok(false),
         result => classify_write(result, job).map(|_| true),
@@ -283,21 +245,12 @@ pub(crate) async fn execute_or_duplicate(
 }
 
 /// Executes a write within the limit of the job, and reports it with its answer.
-async fn execute_bounded(
-    conn: &mut Conn,
-    job: &Job,
-    write: Write<'_>,
-) -> Result<MySqlQueryResult, sqlx::Error> {
+async fn execute_bounded(conn: &mut Conn, job: &Job, write: Write<'_>) -> Result<MySqlQueryResult, sqlx::Error> {
     let points = job.observation.points();
     let line = write.sql();
     points.report_sent(|| line);
-    let done = Session::of(conn)
-        .bounded(statement_timeout(job), write.execute(&mut **conn))
-        .await;
-    points.report_answer(
-        line,
-        done.as_ref().map_or_else(printed_refusal, rows_affected),
-    );
+    let done = Session::of(conn).bounded(statement_timeout(job), write.execute(&mut **conn)).await;
+    points.report_answer(line, done.as_ref().map_or_else(printed_refusal, rows_affected));
     done
 }
 
@@ -338,8 +291,5 @@ fn refusal_error(error: sqlx::Error, job: &Job) -> Error {
 
 /// Whether the server gave up because another transaction holds the row or has changed it, or because the time was over.
 pub(crate) fn is_contended(error: &sqlx::Error) -> bool {
-    matches!(
-        error_number(error),
-        Some(DEADLOCK | RECORD_CHANGED | LOCK_WAIT_TIMEOUT | INTERRUPTED)
-    )
+    matches!(error_number(error), Some(DEADLOCK | RECORD_CHANGED | LOCK_WAIT_TIMEOUT | INTERRUPTED))
 }

@@ -78,8 +78,7 @@ impl Connection {
             // The packets of a login have higher numbers than the first packet of a command.
             if packet.number != 0 {
                 // A later packet of this length is an answer to another way of authentication.
-                self.is_encrypted |=
-                    packet.number == 1 && packet.content.len() == SSL_REQUEST_LENGTH;
+                self.is_encrypted |= packet.number == 1 && packet.content.len() == SSL_REQUEST_LENGTH;
                 continue;
             }
             let Some((kind, rest)) = packet.content.split_first() else {
@@ -113,9 +112,7 @@ impl Connection {
         for packet in self.to_client.add(bytes) {
             let answer = match self.unanswered.take() {
                 Some(Command::Prepare(statement)) => {
-                    self.prepared.extend(
-                        statement_number(&packet.content).map(|number| (number, statement)),
-                    );
+                    self.prepared.extend(statement_number(&packet.content).map(|number| (number, statement)));
                     continue;
                 }
                 Some(Command::Execute { line, is_reported }) => match Answer::read(&packet) {
@@ -166,9 +163,7 @@ impl Answer {
     fn read(packet: &Packet) -> Option<Self> {
         let (kind, rest) = packet.content.split_first()?;
         match (*kind, packet.number) {
-            (OK, 1) => Some(Self::Done {
-                rows: read_length(rest)?,
-            }),
+            (OK, 1) => Some(Self::Done { rows: read_length(rest)? }),
             (ERROR, _) => Some(Self::Refused(u16::from_le_bytes(*rest.first_chunk()?))),
             // A row: after the bits of its NULLs, 8 bytes for a BIGINT.
             (OK, _) => Some(Self::Value(i64::from_le_bytes(*rest.last_chunk()?))),
@@ -251,13 +246,8 @@ mod tests {
         let (events, mut received) = mpsc::unbounded_channel();
         let (_stops, stops) = watch::channel(Vec::new());
         let linger = Duration::ZERO;
-        let points = Follower {
-            events,
-            stops,
-            linger,
-        };
-        let (points, mut connection, mut polls) =
-            (points.into(), Connection::default(), Polls::default());
+        let points = Follower { events, stops, linger };
+        let (points, mut connection, mut polls) = (points.into(), Connection::default(), Polls::default());
         for (from_server, bytes) in pieces {
             match from_server {
                 true => connection.report_answers(bytes, &mut polls, &points),
@@ -292,25 +282,14 @@ mod tests {
         let insert = "INSERT INTO tb_lock (lock_name) VALUES (?)";
         let count = "SELECT COUNT(*) FROM tb_lock WHERE lock_name = ?";
         let row = [&[OK, 0][..], &2_i64.to_le_bytes()].concat();
-        let rows = [
-            packet(1, &[1]),
-            packet(2, &[3]),
-            packet(3, &row),
-            packet(4, &[0xfe]),
-        ];
+        let rows = [packet(1, &[1]), packet(2, &[3]), packet(3, &row), packet(4, &[0xfe])];
         let pieces = [
             &prepare(1, insert)[..],
             &execute(1, DUPLICATE),
             &prepare(2, count),
-            &[
-                (false, packet(0, &[EXECUTE, 2, 0, 0, 0])),
-                (true, rows.concat()),
-            ],
+            &[(false, packet(0, &[EXECUTE, 2, 0, 0, 0])), (true, rows.concat())],
         ];
-        assert_eq!(
-            heard(&pieces.concat()),
-            [insert, "> ERROR 1062", count, "> 2"]
-        );
+        assert_eq!(heard(&pieces.concat()), [insert, "> ERROR 1062", count, "> 2"]);
     }
 
     #[test]
@@ -332,13 +311,7 @@ mod tests {
     fn other_tables_and_encrypted_bytes_are_not_told() {
         let stock = prepare(1, "UPDATE db_stock SET count = ?");
         let lock = prepare(2, "DELETE FROM tb_lock");
-        let both = [
-            &stock[..],
-            &execute(1, ONE_ROW),
-            &lock,
-            &execute(2, ONE_ROW),
-        ]
-        .concat();
+        let both = [&stock[..], &execute(1, ONE_ROW), &lock, &execute(2, ONE_ROW)].concat();
         assert_eq!(heard(&both).len(), 2);
         let authenticates_anew = (false, packet(3, &[0; SSL_REQUEST_LENGTH]));
         assert_eq!(heard(&[&[authenticates_anew][..], &both].concat()).len(), 2);

@@ -32,27 +32,15 @@ pub enum FixedLease {
 
 /// A name in Redis for this product: `lock`, or `lock:7` for product 7.
 pub(crate) fn in_redis(name: &str, stock_id: i64) -> String {
-    if stock_id == 1 {
-        name.to_owned()
-    } else {
-        format!("{name}:{stock_id}")
-    }
+    if stock_id == 1 { name.to_owned() } else { format!("{name}:{stock_id}") }
 }
 
 /// The key in braces, unless it has some: a Redis Cluster keeps all names with the same text in braces in one slot.
 pub(crate) fn in_braces(key: &str) -> String {
-    if key.contains('{') {
-        key.to_owned()
-    } else {
-        format!("{{{key}}}")
-    }
+    if key.contains('{') { key.to_owned() } else { format!("{{{key}}}") }
 }
 
 /// A path in ZooKeeper for this product: `/curator/lock`, or `/curator/lock-7` for product 7.
 pub(crate) fn in_zookeeper(path: &str, stock_id: i64) -> String {
-    if stock_id == 1 {
-        path.to_owned()
-    } else {
-        format!("{path}-{stock_id}")
-    }
+    if stock_id == 1 { path.to_owned() } else { format!("{path}-{stock_id}") }
 }

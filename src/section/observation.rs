@@ -114,10 +114,7 @@ impl Observation {
     pub fn tries_us(&self) -> Vec<(u64, u64)> {
         let unix = unix_us();
         let tries = self.tries.lock();
-        tries
-            .iter()
-            .map(|(from, to)| (unix(*from), unix(*to)))
-            .collect()
+        tries.iter().map(|(from, to)| (unix(*from), unix(*to))).collect()
     }
 
     /// Whether the job has entered its critical section; stays true after it has left.
@@ -146,12 +143,7 @@ impl Observation {
 
 /// Converts an `Instant` to microseconds of Unix time, by this machine's clock as it stands now.
 fn unix_us() -> impl Fn(Instant) -> u64 {
-    let (now, unix) = (
-        Instant::now(),
-        SystemTime::now()
-            .duration_since(UNIX_EPOCH)
-            .unwrap_or_default(),
-    );
+    let (now, unix) = (Instant::now(), SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default());
     move |then| u64::try_from(unix.saturating_sub(now - then).as_micros()).unwrap_or(u64::MAX)
 }
 

@@ -168,13 +168,8 @@ pub struct Pause {
 impl Points {
     /// The points of a job that stops at `point`, and its pause.
     pub(crate) fn paused_at(point: Point) -> (Self, Pause) {
-        let ((sender, events), (stops, stopping)) =
-            (mpsc::unbounded_channel(), watch::channel(vec![point]));
-        let follower = Follower {
-            events: sender,
-            stops: stopping,
-            linger: Duration::ZERO,
-        };
+        let ((sender, events), (stops, stopping)) = (mpsc::unbounded_channel(), watch::channel(vec![point]));
+        let follower = Follower { events: sender, stops: stopping, linger: Duration::ZERO };
         (follower.into(), Pause { events, stops })
     }
 
@@ -193,9 +188,7 @@ impl Points {
     pub(crate) fn report_sent<T: Display>(&self, what: impl FnOnce() -> T) {
         if let Some(follower) = &self.0 {
             // The follower may be gone.
-            let _gone = follower
-                .events
-                .send(FollowerEvent::Sent(what().to_string()));
+            let _gone = follower.events.send(FollowerEvent::Sent(what().to_string()));
         }
     }
 
@@ -233,8 +226,7 @@ impl Pause {
     /// Waits until the job is at its stop, or gone.
     pub async fn wait_until_reached(&mut self) {
         while let Some(event) = self.events.recv().await {
-            if matches!(event, FollowerEvent::Point { point, .. } if self.stops.borrow().contains(&point))
-            {
+            if matches!(event, FollowerEvent::Point { point, .. } if self.stops.borrow().contains(&point)) {
                 return;
             }
         }

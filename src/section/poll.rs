@@ -16,10 +16,7 @@ pub(crate) async fn pause_before_retry(
 ) -> Result<(), Error> {
     let left = job.wait_left();
     if left.is_zero() {
-        return Err(Error::Timeout {
-            what: what(),
-            waited: job.request.wait,
-        });
+        return Err(Error::Timeout { what: what(), waited: job.request.wait });
     }
     tokio::time::sleep(random_around(around).min(left)).await;
     Ok(())
@@ -38,20 +35,11 @@ mod tests {
     fn pauses_are_spread_from_a_half_to_one_and_a_half() {
         const AROUND: Duration = Duration::from_millis(200);
         let drawn: Vec<_> = (0..1000).map(|_| random_around(AROUND)).collect();
-        assert!(
-            drawn
-                .iter()
-                .all(|pause| (AROUND / 2..=AROUND * 3 / 2).contains(pause))
-        );
+        assert!(drawn.iter().all(|pause| (AROUND / 2..=AROUND * 3 / 2).contains(pause)));
         // Values fall into every tenth of the range.
         for tenth in 0..10 {
             let from = AROUND / 2 + AROUND * tenth / 10;
-            assert!(
-                drawn
-                    .iter()
-                    .any(|pause| (from..from + AROUND / 10).contains(pause)),
-                "none from {from:?}"
-            );
+            assert!(drawn.iter().any(|pause| (from..from + AROUND / 10).contains(pause)), "none from {from:?}");
         }
     }
 }

@@ -26,24 +26,13 @@ pub(crate) fn stock_key(ctx: &Ctx, stock_id: i64) -> String {
 
 /// Takes an exclusive connection from the pool. [`Error::Timeout`] if none is free within `wait`, [`Error::Unavailable`] if
 /// Redis does not answer within `redis.timeout_ms` more. The pool sends UNWATCH before a connection is reused.
-pub(crate) async fn watch_connection(
-    ctx: &Ctx,
-    wait: Duration,
-) -> Result<ExclusiveConnection, Error> {
-    let timeouts = Timeouts {
-        wait: Some(wait),
-        create: None,
-        recycle: None,
-    };
+pub(crate) async fn watch_connection(ctx: &Ctx, wait: Duration) -> Result<ExclusiveConnection, Error> {
+    let timeouts = Timeouts { wait: Some(wait), create: None, recycle: None };
     let limit = wait + Duration::from_millis(ctx.config.redis.timeout_ms);
     let connection = timeout(limit, ctx.watch.timeout_get(&timeouts)).await;
-    let connection =
-        connection.map_err(|_| Error::unavailable(Server::Redis, "no connection in time"))?;
+    let connection = connection.map_err(|_| Error::unavailable(Server::Redis, "no connection in time"))?;
     connection.map_err(|e| match e {
-        PoolError::Timeout(_) => Error::Timeout {
-            what: "redis connection pool".into(),
-            waited: wait,
-        },
+        PoolError::Timeout(_) => Error::Timeout { what: "redis connection pool".into(), waited: wait },
         e => Error::unavailable(Server::Redis, e),
     })
 }
@@ -68,9 +57,7 @@ pub(crate) async fn missing_key_error(ctx: &Ctx, stock_id: i64) -> Error {
     let made = async {
         let mut conn = ctx.mysql(MYSQL_TIMEOUT).await?;
         let made = sqlx::query_scalar::<_, i64>(PRODUCT_EXISTS).bind(stock_id);
-        let made = Session::of(&conn)
-            .bounded(MYSQL_TIMEOUT, made.fetch_optional(&mut *conn))
-            .await?;
+        let made = Session::of(&conn).bounded(MYSQL_TIMEOUT, made.fetch_optional(&mut *conn)).await?;
         conn.done();
         Ok(made.is_some())
     };
@@ -87,17 +74,10 @@ mod tests {
 
     #[test]
     fn a_write_with_an_unreadable_answer_is_unknown() {
-        for kind in [
-            ErrorKind::Io,
-            ErrorKind::Parse,
-            ErrorKind::UnexpectedReturnType,
-        ] {
+        for kind in [ErrorKind::Io, ErrorKind::Parse, ErrorKind::UnexpectedReturnType] {
             let came = |sent| classify_write::<()>(Err(RedisError::from((kind, "?"))), sent);
             assert!(matches!(came(true), Err(Error::Unknown { .. })), "{kind:?}");
-            assert!(
-                matches!(came(false), Err(Error::Unavailable { .. })),
-                "{kind:?}: it did not go out"
-            );
+            assert!(matches!(came(false), Err(Error::Unavailable { .. })), "{kind:?}: it did not go out");
         }
         let refused = RedisError::from((ErrorKind::Extension, "no", "READONLY".into()));
         let refused = classify_write::<()>(Err(refused), true);

@@ -48,17 +48,11 @@ pub(crate) trait LockCommands: Sized + Send + Sync + 'static {
     }
 
     /// Tries once; true if the lock was acquired.
-    fn try_lock(
-        lock: &Lock<Self>,
-        redis: &mut Connection,
-    ) -> impl Future<Output = RedisResult<bool>> + Send;
+    fn try_lock(lock: &Lock<Self>, redis: &mut Connection) -> impl Future<Output = RedisResult<bool>> + Send;
 
     /// Unlocks; false if the lock was gone or, if its value names the owner, is another's.
-    fn unlock(
-        lock: &Lock<Self>,
-        redis: &mut Connection,
-        at: &Points,
-    ) -> impl Future<Output = RedisResult<bool>> + Send;
+    fn unlock(lock: &Lock<Self>, redis: &mut Connection, at: &Points)
+    -> impl Future<Output = RedisResult<bool>> + Send;
 }
 
 /// A held lock. Dropping it unlocks in the background.
@@ -71,13 +65,7 @@ impl<S: LockCommands> Lock<S> {
     }
 
     /// As [`new`](Self::new), but the name is not of a product; the configured prefix stands before it all the same.
-    pub(crate) fn for_all_products(
-        ctx: &Ctx,
-        job: &Job,
-        name: &str,
-        lease: Duration,
-        commands: S,
-    ) -> Self {
+    pub(crate) fn for_all_products(ctx: &Ctx, job: &Job, name: &str, lease: Duration, commands: S) -> Self {
         let lease = job.request.lease.unwrap_or(lease).as_millis();
         Self {
             key: ctx.redis_key(name),
@@ -90,11 +78,7 @@ impl<S: LockCommands> Lock<S> {
 
 /// Acquires the lock: tries about every 50 ms as long as the job may wait, and at least once; then fails with
 /// [`Error::Timeout`]. A try that fails ends it at once.
-pub(crate) async fn lock<S: LockCommands>(
-    ctx: &Ctx,
-    job: &Job,
-    lock: Lock<S>,
-) -> Result<LockGuard, Error> {
+pub(crate) async fn lock<S: LockCommands>(ctx: &Ctx, job: &Job, lock: Lock<S>) -> Result<LockGuard, Error> {
     let lock = Arc::new(lock);
     loop {
         if let Some(held) = try_once(ctx, job, &lock).await? {
@@ -112,25 +96,14 @@ pub(crate) async fn try_once<S: LockCommands>(
     job: &Job,
     lock: &Arc<Lock<S>>,
 ) -> Result<Option<LockGuard>, Error> {
-    let tried = ctx.tasks.spawn(attempt(
-        ctx.clone(),
-        job.observation.points().clone(),
-        Arc::clone(lock),
-    ));
+    let tried = ctx.tasks.spawn(attempt(ctx.clone(), job.observation.points().clone(), Arc::clone(lock)));
     tried.await.map_err(|e| Error::Internal(e.to_string()))?
 }
 
 /// One attempt, undone in the background if it is dropped. One that fails is undone only if the lock names its owner.
-async fn attempt<S: LockCommands>(
-    ctx: Ctx,
-    points: Points,
-    lock: Arc<Lock<S>>,
-) -> Result<Option<LockGuard>, Error> {
+async fn attempt<S: LockCommands>(ctx: Ctx, points: Points, lock: Arc<Lock<S>>) -> Result<Option<LockGuard>, Error> {
     let mut redis = S::client(&ctx).connection();
-    let held = Backstop::new(
-        &ctx,
-        unlock(redis.clone(), Arc::clone(&lock), points.clone()),
-    );
+    let held = Backstop::new(&ctx, unlock(redis.clone(), Arc::clone(&lock), points.clone()));
     let tried = S::try_lock(&lock, &mut redis).await;
     // A failed attempt may have acquired it. Without an owner the key may belong to another.
     if matches!(tried, Ok(false)) || (tried.is_err() && !S::UNDOES_FAILED_ATTEMPTS) {
@@ -166,11 +139,7 @@ pub(crate) async fn read_then_write(ctx: &Ctx, job: &Job) -> Result<Deduction, E
     }
     job.enter_and_stay().await;
     job.reach_with(Point::Read, count).await;
-    let set = redis::cmd("SET")
-        .arg(&key)
-        .arg(count - 1)
-        .exec_async(&mut redis)
-        .await;
+    let set = redis::cmd("SET").arg(&key).arg(count - 1).exec_async(&mut redis).await;
     redis_key::classify_write(set, redis.has_sent())?;
     job.reach_with(Point::Written, count - 1).await;
     job.leave();
@@ -185,11 +154,7 @@ impl LockGuard {
 }
 
 /// Unlocks. If Redis fails, that is logged and the result is `None`.
-async fn unlock<S: LockCommands>(
-    mut redis: Connection,
-    lock: Arc<Lock<S>>,
-    points: Points,
-) -> Option<LockState> {
+async fn unlock<S: LockCommands>(mut redis: Connection, lock: Arc<Lock<S>>, points: Points) -> Option<LockState> {
     match S::unlock(&lock, &mut redis, &points).await {
         Ok(true) => {
             points.reach(Point::Unlocked).await;

@@ -43,12 +43,7 @@ struct UnansweredCommands {
 impl<C> RedisTap<C> {
     /// A connection that sends on behalf of the job with these points.
     pub(crate) fn new(redis: C, points: &Points, node: Option<&'static str>) -> Self {
-        Self {
-            redis,
-            points: points.clone(),
-            node,
-            reported: Arc::default(),
-        }
+        Self { redis, points: points.clone(), node, reported: Arc::default() }
     }
 
     /// Reports commands before they are sent, unless the last answered ones were the same. `None` if nobody follows.
@@ -98,10 +93,7 @@ impl<C> RedisTap<C> {
             Arg::Simple(word) => String::from_utf8_lossy(word),
             _ => "".into(),
         });
-        let digest = words
-            .next()
-            .filter(|name| name == "EVALSHA")
-            .and(words.next())?;
+        let digest = words.next().filter(|name| name == "EVALSHA").and(words.next())?;
         let text = lua::text_of(&digest)?;
         let is_new = self.reported.lock().scripts.insert(digest.into_owned());
         is_new.then(|| lua::without_comments(text))
@@ -113,9 +105,7 @@ impl<C: ConnectionLike + Send> ConnectionLike for RedisTap<C> {
         Box::pin(async move {
             let sent = self.report(&[cmd], false);
             let answer = self.redis.req_packed_command(cmd).await;
-            self.report_answer(sent, || {
-                answer.as_ref().map_or_else(printed_error, printed_answer)
-            });
+            self.report_answer(sent, || answer.as_ref().map_or_else(printed_error, printed_answer));
             answer
         })
     }
@@ -163,13 +153,7 @@ fn command_line(cmd: &Cmd) -> String {
 
 /// An answer as `redis-cli` prints it, on one line.
 fn printed_answer(answer: &Value) -> String {
-    let all = |values: &[Value]| {
-        values
-            .iter()
-            .map(printed_answer)
-            .collect::<Vec<_>>()
-            .join(" ")
-    };
+    let all = |values: &[Value]| values.iter().map(printed_answer).collect::<Vec<_>>().join(" ");
     let text = match answer {
         Value::Nil => "(nil)".to_owned(),
         Value::Okay => "OK".to_owned(),
@@ -180,9 +164,7 @@ fn printed_answer(answer: &Value) -> String {
         Value::BulkString(bytes) => String::from_utf8_lossy(bytes).into_owned(),
         Value::Array(values) | Value::Set(values) => all(values),
         Value::Map(pairs) => {
-            let pairs = pairs
-                .iter()
-                .map(|(key, value)| format!("{} {}", printed_answer(key), printed_answer(value)));
+            let pairs = pairs.iter().map(|(key, value)| format!("{} {}", printed_answer(key), printed_answer(value)));
             pairs.collect::<Vec<_>>().join(" ")
         }
         other => format!("{other:?}"),
@@ -215,25 +197,12 @@ mod tests {
 
     #[test]
     fn a_command_is_told_as_it_is_typed_and_a_digest_is_cut() {
-        let set = redis::cmd("SET")
-            .arg("lock:7")
-            .arg("8000-1")
-            .arg("NX")
-            .arg("PX")
-            .arg(3000)
-            .clone();
+        let set = redis::cmd("SET").arg("lock:7").arg("8000-1").arg("NX").arg("PX").arg(3000).clone();
         assert_eq!(command_line(&set), "SET lock:7 8000-1 NX PX 3000");
         let digest = "3f".repeat(20);
-        let script = redis::cmd("EVALSHA")
-            .arg(&digest)
-            .arg(1)
-            .arg("lock:7")
-            .clone();
+        let script = redis::cmd("EVALSHA").arg(&digest).arg(1).arg("lock:7").clone();
         assert_eq!(command_line(&script), "EVALSHA 3f3f3f3f3… 1 lock:7");
-        let load = redis::cmd("SCRIPT")
-            .arg("LOAD")
-            .arg("-- frees: it\nreturn 1\n")
-            .clone();
+        let load = redis::cmd("SCRIPT").arg("LOAD").arg("-- frees: it\nreturn 1\n").clone();
         assert_eq!(command_line(&load), "SCRIPT LOAD -- frees: it…");
     }
 
@@ -247,12 +216,7 @@ mod tests {
             Box::pin(async move { Ok(answer) })
         }
 
-        fn req_packed_commands<'a>(
-            &'a mut self,
-            _: &'a Pipeline,
-            _: usize,
-            _: usize,
-        ) -> RedisFuture<'a, Vec<Value>> {
+        fn req_packed_commands<'a>(&'a mut self, _: &'a Pipeline, _: usize, _: usize) -> RedisFuture<'a, Vec<Value>> {
             let answers = self.0.lock().drain(..).collect();
             Box::pin(async move { Ok(answers) })
         }
@@ -263,18 +227,10 @@ mod tests {
     }
 
     /// What a follower hears of this.
-    async fn heard<F: AsyncFn(&mut RedisTap<Answers>)>(
-        answers: Vec<Value>,
-        sends: F,
-    ) -> Vec<FollowerEvent> {
+    async fn heard<F: AsyncFn(&mut RedisTap<Answers>)>(answers: Vec<Value>, sends: F) -> Vec<FollowerEvent> {
         let (events, mut received) = mpsc::unbounded_channel();
         let (_stops, stops) = watch::channel(Vec::new());
-        let points = Follower {
-            events,
-            stops,
-            linger: Duration::ZERO,
-        }
-        .into();
+        let points = Follower { events, stops, linger: Duration::ZERO }.into();
         let answers = Answers(Arc::new(Mutex::new(answers)));
         sends(&mut RedisTap::new(answers, &points, None)).await;
         std::iter::from_fn(|| received.try_recv().ok()).collect()
@@ -283,11 +239,7 @@ mod tests {
     #[tokio::test]
     async fn an_answer_is_told_as_it_came() {
         let owner = Value::BulkString(b"8100-7".to_vec());
-        for (answer, told) in [
-            (owner, "8100-7"),
-            (Value::Nil, "(nil)"),
-            (Value::Int(0), "0"),
-        ] {
+        for (answer, told) in [(owner, "8100-7"), (Value::Nil, "(nil)"), (Value::Int(0), "0")] {
             let get = redis::cmd("GET").arg("lock:7").clone();
             let heard = heard(vec![answer], async |redis| {
                 let _: Value = get.query_async(redis).await.unwrap();
@@ -311,10 +263,7 @@ mod tests {
         .await;
         let line = || "SETNX lock:7".to_owned();
         let sent = || FollowerEvent::Sent(line());
-        let answered = |answer: &str| FollowerEvent::Answered {
-            line: line(),
-            answer: answer.into(),
-        };
+        let answered = |answer: &str| FollowerEvent::Answered { line: line(), answer: answer.into() };
         assert_eq!(heard, [sent(), answered("(nil)"), sent(), answered("OK")]);
     }
 
@@ -331,10 +280,6 @@ mod tests {
             let digest = &script.get_hash()[..9];
             FollowerEvent::Sent(format!("EVALSHA {digest}… 1 lock:7{text}"))
         };
-        assert_eq!(
-            [&heard[0], &heard[2]],
-            [&sent("\nreturn 1"), &sent("")],
-            "{heard:?}"
-        );
+        assert_eq!([&heard[0], &heard[2]], [&sent("\nreturn 1"), &sent("")], "{heard:?}");
     }
 }

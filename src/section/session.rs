@@ -30,11 +30,7 @@ pub(crate) struct Session {
 
 impl Session {
     pub(crate) fn of(conn: &Conn) -> Self {
-        Self {
-            server: conn.server(),
-            id: conn.id(),
-            close_when_done_flag: conn.close_when_done_flag(),
-        }
+        Self { server: conn.server(), id: conn.id(), close_when_done_flag: conn.close_when_done_flag() }
     }
 
     /// Waits at most `limit` for `statement`, then has the server end it and waits at most 3 s for its answer, which counts
@@ -50,12 +46,7 @@ impl Session {
             return answer;
         }
         let mut answer = None;
-        let both = async {
-            tokio::join!(
-                async { answer = Some(statement.await) },
-                self.end_statement()
-            )
-        };
+        let both = async { tokio::join!(async { answer = Some(statement.await) }, self.end_statement()) };
         match timeout(KILL_TIMEOUT, both).await {
             Ok(((), Ok(()))) => {}
             Ok(((), Err(error))) => tracing::debug!(%error, "KILL QUERY failed"),

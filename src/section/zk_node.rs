@@ -26,12 +26,7 @@ pub(crate) struct Node {
 }
 
 /// Creates a node at `path` (a sequential one gets its number appended), and a missing parent; `None` if the node exists.
-pub(crate) async fn create(
-    ctx: &Ctx,
-    job: &Job,
-    path: &str,
-    mode: CreateMode,
-) -> Result<Option<Node>, Error> {
+pub(crate) async fn create(ctx: &Ctx, job: &Job, path: &str, mode: CreateMode) -> Result<Option<Node>, Error> {
     let (owner, ctx) = (job.owner(ctx).to_string(), ctx.clone());
     let making = create_node(ctx.clone(), path.to_owned(), owner, mode);
     let creation = ctx.tasks.spawn(making);
@@ -39,22 +34,13 @@ pub(crate) async fn create(
 }
 
 /// The task of [`create`]. If the answer is lost, it fails, and the node that may exist is deleted in the background.
-async fn create_node(
-    ctx: Ctx,
-    path: String,
-    owner: String,
-    mode: CreateMode,
-) -> Result<Option<Node>, Error> {
+async fn create_node(ctx: Ctx, path: String, owner: String, mode: CreateMode) -> Result<Option<Node>, Error> {
     let client = ctx.zk.session()?;
     let options = mode.with_acls(Acls::anyone_all());
     loop {
         match client.create(&path, owner.as_bytes(), &options).await {
             Ok((stat, number)) => {
-                let path = if mode == CreateMode::EphemeralSequential {
-                    format!("{path}{number}")
-                } else {
-                    path
-                };
+                let path = if mode == CreateMode::EphemeralSequential { format!("{path}{number}") } else { path };
                 let fence = Fence(stat.czxid.cast_unsigned());
                 return Ok(Some(Node {
                     deletion: Backstop::new(&ctx, delete_node(client.clone(), path.clone())),
@@ -66,10 +52,7 @@ async fn create_node(
             Err(Zk::NodeExists) => return Ok(None),
             Err(Zk::NoNode) => {
                 let parent = CreateMode::Container.with_acls(Acls::anyone_all());
-                client
-                    .mkdir(parent_of(&path), &parent)
-                    .await
-                    .map_err(unavailable)?;
+                client.mkdir(parent_of(&path), &parent).await.map_err(unavailable)?;
             }
             Err(lost) => {
                 ctx.tasks.spawn(async move {
@@ -89,9 +72,7 @@ async fn delete_unanswered(client: &Client, path: &str, owner: &str) -> Result<(
     let parent = parent_of(path);
     for child in repeat_until_answered(|| client.list_children(parent)).await? {
         let child = format!("{parent}/{child}");
-        if child.starts_with(path)
-            && repeat_until_answered(|| client.get_data(&child)).await?.0 == owner.as_bytes()
-        {
+        if child.starts_with(path) && repeat_until_answered(|| client.get_data(&child)).await?.0 == owner.as_bytes() {
             repeat_until_answered(|| client.delete(&child, None)).await?;
         }
     }
@@ -128,17 +109,14 @@ impl Node {
 
     /// The names of all children of its parent, its own included.
     pub(crate) async fn siblings(&self) -> Result<Vec<String>, Error> {
-        repeat_until_answered(|| self.client.list_children(parent_of(&self.path)))
-            .await
-            .map_err(unavailable)
+        repeat_until_answered(|| self.client.list_children(parent_of(&self.path))).await.map_err(unavailable)
     }
 
     /// Watches a sibling, until it changes or goes; `None` if it is gone already.
     pub(crate) async fn watch(&self, sibling: &str) -> Result<Option<OneshotWatcher>, Error> {
         let path = format!("{}/{sibling}", parent_of(&self.path));
-        let (found, event) = repeat_until_answered(|| self.client.check_and_watch_stat(&path))
-            .await
-            .map_err(unavailable)?;
+        let (found, event) =
+            repeat_until_answered(|| self.client.check_and_watch_stat(&path)).await.map_err(unavailable)?;
         Ok(found.map(|_| event))
     }
 }

@@ -13,11 +13,7 @@ use std::{collections::HashMap, io};
 
 /// A proxy to each of the servers in `connect` (`host:port[,host:port…]`), and the same list with the proxies' addresses.
 /// Paths are reported as a client with this chroot names them.
-pub(crate) fn tap_zookeeper(
-    connect: &str,
-    chroot: &str,
-    points: &Points,
-) -> io::Result<(Vec<Proxy>, String)> {
+pub(crate) fn tap_zookeeper(connect: &str, chroot: &str, points: &Points) -> io::Result<(Vec<Proxy>, String)> {
     let proxies = connect.split(',').map(|server| {
         let (points, chroot) = (points.clone(), chroot.to_owned());
         let connections = Mutex::new(HashMap::<u64, Connection>::new());
@@ -60,10 +56,7 @@ impl Connection {
 
     fn report_answers(&mut self, bytes: &[u8], points: &Points) {
         for message in self.to_client.add(bytes) {
-            let answers = self
-                .unanswered
-                .iter()
-                .map(|request| request.answer(&message));
+            let answers = self.unanswered.iter().map(|request| request.answer(&message));
             let Some((n, answer)) = answers.enumerate().find_map(|(n, it)| Some((n, it?))) else {
                 continue;
             };

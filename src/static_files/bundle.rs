@@ -21,8 +21,7 @@ const STYLE: &str = r#"<link rel="stylesheet" href=""#;
 /// The start of a page's line that names its icon; its path follows.
 const ICON: &str = r#"<link rel="icon" href=""#;
 /// The first line of each bundled script, a comment for people who read it.
-const READ_ALONE: &str =
-    "// The modules of this page one by one, with their comments: add ?modules to its address.\n";
+const READ_ALONE: &str = "// The modules of this page one by one, with their comments: add ?modules to its address.\n";
 
 /// The contents of all pages, scripts, style sheets and icons that are served, by their paths.
 #[derive(Default)]
@@ -62,27 +61,17 @@ impl BundledFiles {
     /// Adds the page's script, style sheet and icon; returns the page with them, each in the place of the first one that it
     /// replaces.
     fn page(&mut self, name: &str, page: &str) -> String {
-        let scripts: Vec<_> = page
-            .lines()
-            .filter_map(|line| address(line, SCRIPT))
-            .collect();
-        let styles: Vec<_> = page
-            .lines()
-            .filter_map(|line| address(line, STYLE))
-            .collect();
+        let scripts: Vec<_> = page.lines().filter_map(|line| address(line, SCRIPT)).collect();
+        let styles: Vec<_> = page.lines().filter_map(|line| address(line, STYLE)).collect();
         let script = self.script(name, &scripts, &BTreeSet::new(), "");
-        let style: String = styles
-            .iter()
-            .map(|path| without_comments(&text(path)))
-            .collect();
+        let style: String = styles.iter().map(|path| without_comments(&text(path))).collect();
         let style = self.add(name, "css", style);
         let mut served = String::new();
         for line in page.lines() {
             if let Some(path) = address(line, SCRIPT) {
                 if scripts.first() == Some(&path) {
                     // Before the first paint, so that a dark page does not flash white.
-                    served +=
-                        &format!("  {SCRIPT}{FOLDER}{script}\" blocking=\"render\"></script>\n");
+                    served += &format!("  {SCRIPT}{FOLDER}{script}\" blocking=\"render\"></script>\n");
                 }
             } else if let Some(path) = address(line, STYLE) {
                 if styles.first() == Some(&path) {
@@ -102,20 +91,10 @@ impl BundledFiles {
 
     /// Adds a script with these modules and returns its name. A module that is imported when the script runs is a script of
     /// its own, with the name of the module.
-    fn script(
-        &mut self,
-        name: &str,
-        entries: &[String],
-        earlier: &BTreeSet<String>,
-        end: &str,
-    ) -> String {
+    fn script(&mut self, name: &str, entries: &[String], earlier: &BTreeSet<String>, end: &str) -> String {
         let script = link(entries, earlier, |path, known| {
             let end = format!("\nexport default {};", exports_of(path));
-            let name = path
-                .rsplit('/')
-                .next()
-                .unwrap_or(path)
-                .trim_end_matches(".js");
+            let name = path.rsplit('/').next().unwrap_or(path).trim_end_matches(".js");
             let later = self.script(name, &[path.to_owned()], known, &end);
             format!("./{later}")
         });
@@ -135,9 +114,7 @@ impl BundledFiles {
 fn without_comments(style: &str) -> String {
     let mut parts = style.split("/*");
     let before = parts.next().unwrap_or_default().to_owned();
-    parts.fold(before, |small, part| {
-        small + part.split_once("*/").map_or("", |(_, after)| after)
-    })
+    parts.fold(before, |small, part| small + part.split_once("*/").map_or("", |(_, after)| after))
 }
 
 /// A hash that is the same in every instance of one program.
@@ -159,8 +136,7 @@ fn last_change() -> SystemTime {
         return SystemTime::UNIX_EPOCH;
     }
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("static");
-    let changed = StaticFiles::iter()
-        .filter_map(|path| fs::metadata(folder.join(&*path)).ok()?.modified().ok());
+    let changed = StaticFiles::iter().filter_map(|path| fs::metadata(folder.join(&*path)).ok()?.modified().ok());
     changed.max().unwrap_or(SystemTime::UNIX_EPOCH)
 }
 
@@ -171,21 +147,13 @@ mod tests {
     #[test]
     fn a_page_has_one_script_and_one_style_of_its_own() {
         let bundles = BundledFiles::make();
-        for page in [
-            "index", "class", "mine", "limits", "cache", "glossary", "errata",
-        ] {
+        for page in ["index", "class", "mine", "limits", "cache", "glossary", "errata"] {
             let served = bundles.get(&format!("{page}.html")).unwrap();
             for start in [SCRIPT, STYLE] {
-                let found: Vec<_> = served
-                    .lines()
-                    .filter_map(|line| address(line, start))
-                    .collect();
+                let found: Vec<_> = served.lines().filter_map(|line| address(line, start)).collect();
                 assert_eq!(found.len(), 1, "{page}");
                 let content = bundles.get(&found[0]).unwrap();
-                assert!(
-                    found[0].contains(&format!("{:016x}", hash(content))),
-                    "{page}"
-                );
+                assert!(found[0].contains(&format!("{:016x}", hash(content))), "{page}");
             }
         }
         // What the first view leads to, and what is opened in it, are scripts of their own.

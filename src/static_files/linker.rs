@@ -29,10 +29,7 @@ pub fn link(
         for part in parts {
             let (import, rest) = part.split_once('\'').unwrap_or((part, ""));
             let found = later(&beside(&path, import), &modules);
-            block += &format!(
-                "(await import('{found}')).default{}",
-                rest.strip_prefix(')').unwrap_or(rest)
-            );
+            block += &format!("(await import('{found}')).default{}", rest.strip_prefix(')').unwrap_or(rest));
         }
         // What cannot be read is left as it is: the browser says what is wrong with it.
         let small = minifier::js::minify(&block).map_or_else(|_| block.clone(), |s| s.to_string());
@@ -65,18 +62,12 @@ fn visit(path: &str, known: &mut BTreeSet<String>, order: &mut Vec<Module>) {
 fn replace_imports(path: &str, text: &str) -> (String, Vec<String>) {
     let (mut body, mut imports, mut exports) = (String::new(), Vec::new(), Vec::new());
     for line in text.lines() {
-        let from = line
-            .strip_suffix("';")
-            .and_then(|l| l.rsplit_once(" from '"));
+        let from = line.strip_suffix("';").and_then(|l| l.rsplit_once(" from '"));
         if let Some((head, import)) = from.filter(|_| line.starts_with("import ")) {
             let import = beside(path, import);
             let names = &head["import ".len()..];
             let names = names.strip_prefix("* as ").unwrap_or(names);
-            body += &format!(
-                "const {} = {};",
-                names.replace(" as ", ": "),
-                exports_of(&import)
-            );
+            body += &format!("const {} = {};", names.replace(" as ", ": "), exports_of(&import));
             imports.push(import);
         } else if let Some((head, import)) = from.filter(|_| line.starts_with("export {")) {
             let import = beside(path, import);
@@ -138,14 +129,7 @@ mod tests {
     fn imports_and_exports_become_properties() {
         let (text, imports) = replace_imports("js/timeline/drawing.js", &LINES.join("\n"));
         let at = |name| format!("globalThis.modules['js/{name}.js']");
-        assert_eq!(
-            imports,
-            [
-                "js/timeline/layout.js",
-                "js/shared/dom.js",
-                "js/timeline/events.js"
-            ]
-        );
+        assert_eq!(imports, ["js/timeline/layout.js", "js/shared/dom.js", "js/timeline/events.js"]);
         let wanted = [
             format!("const {{ a, b: c }} = {};", at("timeline/layout")),
             format!("const dom = {};", at("shared/dom")),
@@ -153,11 +137,7 @@ mod tests {
             "async function load(path) {}".into(),
             "const N = 1;".into(),
             "let from = 'x';".into(),
-            format!(
-                "{} = {{ e: {}.e, load, N }};",
-                at("timeline/drawing"),
-                at("timeline/events")
-            ),
+            format!("{} = {{ e: {}.e, load, N }};", at("timeline/drawing"), at("timeline/events")),
         ];
         assert_eq!(text, wanted.join("\n"));
     }
@@ -166,17 +146,11 @@ mod tests {
     fn unknown_form(text: &str) -> Option<String> {
         let declares = ["async function ", "class ", "const ", "function "];
         let is_known = |line: &&str| {
-            declares.iter().any(|d| {
-                line.strip_prefix("export ")
-                    .is_some_and(|l| l.starts_with(d))
-            }) || line.ends_with(".js';")
-                && ["import {", "import * as ", "export {"]
-                    .iter()
-                    .any(|form| line.starts_with(form))
+            declares.iter().any(|d| line.strip_prefix("export ").is_some_and(|l| l.starts_with(d)))
+                || line.ends_with(".js';")
+                    && ["import {", "import * as ", "export {"].iter().any(|form| line.starts_with(form))
         };
-        let mut lines = text
-            .lines()
-            .filter(|line| line.starts_with("import") || line.starts_with("export"));
+        let mut lines = text.lines().filter(|line| line.starts_with("import") || line.starts_with("export"));
         lines.find(|line| !is_known(line)).map(str::to_owned)
     }
 
@@ -185,13 +159,7 @@ mod tests {
         for path in StaticFiles::iter().filter(|path| path.ends_with(".js")) {
             assert_eq!(unknown_form(&text(&path)), None, "static/{path}");
         }
-        for other in [
-            "export default 1;",
-            "export let a = 1;",
-            "import './dom.js';",
-            "import {",
-            "export { a };",
-        ] {
+        for other in ["export default 1;", "export let a = 1;", "import './dom.js';", "import {", "export { a };"] {
             assert_eq!(unknown_form(other).as_deref(), Some(other));
         }
     }

@@ -21,13 +21,11 @@ use crate::{
 use oversell_lock::{Fence, LockError};
 
 /// A plain read, which locks nothing.
-const READ_STOCK: &str =
-    "SELECT CAST(count AS SIGNED) AS count, version, fence FROM db_stock WHERE id = ?";
+const READ_STOCK: &str = "SELECT CAST(count AS SIGNED) AS count, version, fence FROM db_stock WHERE id = ?";
 /// Raises the row's token to ours; changes nothing if the row has ours already or a newer one.
 const RAISE_FENCE: &str = "UPDATE db_stock SET fence = ? WHERE id = ? AND fence < ?";
 /// Writes the count if the row's token is ours, else changes no row.
-const WRITE_STOCK: &str =
-    "UPDATE db_stock SET count = ?, version = version + 1 WHERE id = ? AND fence = ?";
+const WRITE_STOCK: &str = "UPDATE db_stock SET count = ?, version = version + 1 WHERE id = ? AND fence = ?";
 
 /// Takes a piece if the row accepts the token `fence` of the lock `name`, else fails with [`Error::Fenced`].
 /// `on_newer_fence` gets the row's newer token if the row has one before the read.
@@ -40,15 +38,8 @@ pub(super) async fn fenced_read_then_write(
 ) -> Result<Deduction, Error> {
     let fence = fence.ok_or_else(|| Error::Internal("a fenced lock without a token".into()))?;
     mysql::report_locked(job, Some(fence)).await;
-    let fenced = |seen: Fence| Error::Fenced {
-        name: name.to_owned(),
-        fence: fence.0,
-        seen: seen.0,
-    };
-    let show = sqlx::query(RAISE_FENCE)
-        .bind(fence.0)
-        .bind(job.request.stock_id)
-        .bind(fence.0);
+    let fenced = |seen: Fence| Error::Fenced { name: name.to_owned(), fence: fence.0, seen: seen.0 };
+    let show = sqlx::query(RAISE_FENCE).bind(fence.0).bind(job.request.stock_id).bind(fence.0);
     if mysql::execute(ctx, job, show).await? == 0 {
         let seen = mysql::read(ctx, job, READ_STOCK).await?.fence();
         on_newer_fence(seen).await?;
@@ -60,17 +51,11 @@ pub(super) async fn fenced_read_then_write(
     }
     job.enter_and_stay().await;
     job.reach_with(Point::Read, count).await;
-    let write = sqlx::query(WRITE_STOCK)
-        .bind(count - 1)
-        .bind(job.request.stock_id)
-        .bind(fence.0);
+    let write = sqlx::query(WRITE_STOCK).bind(count - 1).bind(job.request.stock_id).bind(fence.0);
     if mysql::execute(ctx, job, write).await? == 0 {
         return Err(fenced(mysql::read(ctx, job, READ_STOCK).await?.fence()));
     }
     job.reach_with(Point::Written, count - 1).await;
     job.leave();
-    Ok(Deduction {
-        fence: Some(fence),
-        ..Deduction::remaining(count - 1)
-    })
+    Ok(Deduction { fence: Some(fence), ..Deduction::remaining(count - 1) })
 }

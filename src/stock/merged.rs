@@ -113,39 +113,21 @@ pub(super) async fn deduct<M: TakeMany>(ctx: &Ctx, job: &Job) -> Result<Deductio
 }
 
 /// Takes pieces for `buyers` until each is answered: sold, sold out, expired or failed. Holds the queue's turn meanwhile.
-async fn serve_buyers<M: TakeMany>(
-    ctx: Ctx,
-    stock_id: i64,
-    mut buyers: Vec<WaitingBuyer>,
-    _turn: OwnedMutexGuard<()>,
-) {
+async fn serve_buyers<M: TakeMany>(ctx: Ctx, stock_id: i64, mut buyers: Vec<WaitingBuyer>, _turn: OwnedMutexGuard<()>) {
     let mut retries = 0;
     loop {
         buyers.retain(|buyer| !buyer.answer.is_closed());
         let Some(until) = buyers.iter().map(|buyer| buyer.until).min() else {
             return;
         };
-        let (wanted, wait) = (
-            buyers.len(),
-            until.saturating_duration_since(Instant::now()),
-        );
+        let (wanted, wait) = (buyers.len(), until.saturating_duration_since(Instant::now()));
         match M::take_many(&ctx, stock_id, wanted as i64, wait).await {
             Ok(TakeOutcome::Pieces(pieces, left)) => {
                 let rest = buyers.split_off(wanted.min(pieces as usize));
-                for (buyer, after) in mem::replace(&mut buyers, rest)
-                    .into_iter()
-                    .zip((0..pieces).rev())
-                {
+                for (buyer, after) in mem::replace(&mut buyers, rest).into_iter().zip((0..pieces).rev()) {
                     let remaining = left.map(|left| left + after);
                     let retries = mem::take(&mut retries);
-                    buyer
-                        .answer
-                        .send(Ok(Deduction {
-                            remaining,
-                            retries,
-                            ..Deduction::default()
-                        }))
-                        .ok();
+                    buyer.answer.send(Ok(Deduction { remaining, retries, ..Deduction::default() })).ok();
                 }
             }
             Ok(TakeOutcome::SoldOut) => return answer_all_with_error(buyers, &Error::SoldOut),
@@ -163,12 +145,7 @@ async fn serve_buyers<M: TakeMany>(
 fn answer_expired<M: TakeMany>(buyers: &mut Vec<WaitingBuyer>) {
     let now = Instant::now();
     for late in buyers.extract_if(.., |buyer| buyer.until <= now) {
-        late.answer
-            .send(Err(Error::Timeout {
-                what: M::AWAITED.into(),
-                waited: late.wait,
-            }))
-            .ok();
+        late.answer.send(Err(Error::Timeout { what: M::AWAITED.into(), waited: late.wait })).ok();
     }
 }
 
@@ -200,21 +177,11 @@ impl<M> Queues<M> {
 
 impl Queue {
     /// Adds a request to the queue. Returns its number.
-    fn add(
-        &self,
-        wait: Duration,
-        until: Instant,
-        answer: oneshot::Sender<Result<Deduction, Error>>,
-    ) -> u64 {
+    fn add(&self, wait: Duration, until: Instant, answer: oneshot::Sender<Result<Deduction, Error>>) -> u64 {
         let mut waiting = self.waiting.lock();
         let number = waiting.next;
         waiting.next += 1;
-        waiting.buyers.push(WaitingBuyer {
-            number,
-            wait,
-            until,
-            answer,
-        });
+        waiting.buyers.push(WaitingBuyer { number, wait, until, answer });
         number
     }
 

@@ -40,9 +40,7 @@ pub(crate) use strategies::{
     redis_reentrant::ReentrantScripts,
     redis_setnx_lua::SetnxWithScript,
     zk_multi::PARTS as ZK_PARTS,
-    zk_reentrant_as_printed::{
-        THREAD_LOCAL, deduct as reentrant_as_printed, run_locked as run_locked_as_printed,
-    },
+    zk_reentrant_as_printed::{THREAD_LOCAL, deduct as reentrant_as_printed, run_locked as run_locked_as_printed},
 };
 
 /// The function of a strategy: takes one piece, or fails with the reason.
@@ -138,9 +136,7 @@ impl Strategy {
     pub fn fixed_lease(&self, config: &Config) -> Option<Duration> {
         self.spec.names.iter().find_map(|name| match name {
             Name::RedisFor(_, FixedLease::Course) => Some(redis_polling::LEASE),
-            Name::RedisFor(_, FixedLease::Configured) => {
-                Some(Duration::from_millis(config.lock.lease_ms))
-            }
+            Name::RedisFor(_, FixedLease::Configured) => Some(Duration::from_millis(config.lock.lease_ms)),
             _ => None,
         })
     }
@@ -156,10 +152,7 @@ impl Strategy {
         let outcome = (self.spec.deduct)(ctx, job).await;
         if is_shown {
             match &outcome {
-                Ok(Deduction {
-                    remaining: Some(left),
-                    ..
-                }) => job.say(format_args!("买到了，还剩 {left} 件")),
+                Ok(Deduction { remaining: Some(left), .. }) => job.say(format_args!("买到了，还剩 {left} 件")),
                 Ok(_) => job.say("买到了"),
                 Err(error) => job.say(format_args!("没买到：{error}")),
             }
@@ -218,24 +211,14 @@ mod tests {
             },
             ..ALL[0].spec
         };
-        let strategy = Strategy {
-            spec,
-            ..ALL[0].clone()
-        };
+        let strategy = Strategy { spec, ..ALL[0].clone() };
         let job = || Job::new(1, Duration::ZERO, Duration::ZERO);
         strategy.take(&ctx, &job()).await.expect("a piece");
         assert!(log.lines().is_empty());
-        strategy
-            .take(&ctx, &job().with_options(None, Some("小明".into())))
-            .await
-            .expect("a piece");
+        strategy.take(&ctx, &job().with_options(None, Some("小明".into()))).await.expect("a piece");
         let printed = log.lines();
         let words = printed.iter().filter_map(|line| line.split_once("小明 "));
         let words: Vec<_> = words.map(|(_, words)| words).collect();
-        assert_eq!(
-            words,
-            ["来了：none", "进来了", "买到了，还剩 7 件"],
-            "{printed:?}"
-        );
+        assert_eq!(words, ["来了：none", "进来了", "买到了，还剩 7 件"], "{printed:?}");
     }
 }

@@ -30,10 +30,7 @@ pub(super) async fn deduct(ctx: &Ctx, job: &Job, strategy: Deduct) -> Result<Ded
     loop {
         match strategy(ctx, job).await {
             Ok(sold) => {
-                return Ok(Deduction {
-                    retries: retries + sold.retries,
-                    ..sold
-                });
+                return Ok(Deduction { retries: retries + sold.retries, ..sold });
             }
             // Before the end of the wait, these errors mean a rollback.
             Err(rolled_back @ (Error::Timeout { .. } | Error::RowChanged)) => {
@@ -57,11 +54,7 @@ mod tests {
     use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
     /// Runs a strategy through [`deduct`]: its attempts, and the outcome.
-    async fn ran(
-        attempts: &AtomicU32,
-        wait: Duration,
-        strategy: Deduct,
-    ) -> (u32, Result<Deduction, Error>) {
+    async fn ran(attempts: &AtomicU32, wait: Duration, strategy: Deduct) -> (u32, Result<Deduction, Error>) {
         let ctx = Ctx::new(Config::load(&[]).expect("the defaults")).expect("good addresses");
         let job = Job::new(1, Duration::ZERO, wait);
         let outcome = deduct(&ctx, &job, strategy).await;
@@ -75,10 +68,7 @@ mod tests {
             Box::pin(async {
                 match ATTEMPTS.fetch_add(1, Relaxed) {
                     0..3 => Err(job.timed_out("row in MySQL")),
-                    _ => Ok(Deduction {
-                        retries: 2,
-                        ..Deduction::remaining(7)
-                    }),
+                    _ => Ok(Deduction { retries: 2, ..Deduction::remaining(7) }),
                 }
             })
         })
@@ -94,10 +84,7 @@ mod tests {
         let (attempts, outcome) = ran(&ATTEMPTS, Duration::from_secs(60), |_, _| {
             Box::pin(async {
                 ATTEMPTS.fetch_add(1, Relaxed);
-                Err(Error::unknown_outcome(
-                    Server::MySql,
-                    "the connection was cut",
-                ))
+                Err(Error::unknown_outcome(Server::MySql, "the connection was cut"))
             })
         })
         .await;

@@ -25,10 +25,7 @@ pub struct ResetScope<'a> {
 
 impl From<&Strategy> for ResetScope<'static> {
     fn from(strategy: &Strategy) -> Self {
-        Self {
-            store: Some(strategy.spec.store),
-            names: strategy.spec.names,
-        }
+        Self { store: Some(strategy.spec.store), names: strategy.spec.names }
     }
 }
 
@@ -43,12 +40,9 @@ impl ProductNames {
     pub(super) fn of(scope: Option<ResetScope<'_>>, stock_id: i64) -> Self {
         let names = match scope {
             Some(scope) => scope.names.to_vec(),
-            None => stock::ALL
-                .iter()
-                .flat_map(|strategy| strategy.spec.names)
-                .chain(classroom::names())
-                .copied()
-                .collect(),
+            None => {
+                stock::ALL.iter().flat_map(|strategy| strategy.spec.names).chain(classroom::names()).copied().collect()
+            }
         };
         Self { names, stock_id }
     }
@@ -118,11 +112,7 @@ pub(super) async fn probe_writes(node: &mut Connection, keys: &[String]) -> Redi
 
 /// Executes all parts in one transaction. A Redis Cluster refuses parts in several slots; then each part is a transaction of
 /// its own, in order. Sets `changed` once a part was executed, also if a later one fails.
-pub(super) async fn execute(
-    node: &mut Connection,
-    parts: &[Pipeline],
-    changed: &mut bool,
-) -> RedisResult<()> {
+pub(super) async fn execute(node: &mut Connection, parts: &[Pipeline], changed: &mut bool) -> RedisResult<()> {
     let mut all = redis::pipe();
     all.atomic();
     for command in parts.iter().flat_map(Pipeline::cmd_iter) {
@@ -144,10 +134,7 @@ pub(super) async fn execute(
 }
 
 /// For each key, the transaction in its slot that deletes the key with its companions and wakes its waiters. Only reads.
-pub(super) async fn unlock_commands(
-    node: &mut Connection,
-    keys: &[String],
-) -> RedisResult<Vec<Pipeline>> {
+pub(super) async fn unlock_commands(node: &mut Connection, keys: &[String]) -> RedisResult<Vec<Pipeline>> {
     let mut parts = Vec::new();
     for (name, holds) in keys.iter().zip(hold_keys_of(node, keys).await?) {
         let braced = names::in_braces(name);
@@ -168,18 +155,9 @@ pub(super) async fn unlock_commands(
                 format!("{braced}:entered"),
             ])
             .arg(holds);
-        commands
-            .cmd("PUBLISH")
-            .arg(format!("redisson_lock__channel:{braced}"))
-            .arg(0);
-        commands
-            .cmd("PUBLISH")
-            .arg(format!("redisson_rwlock:{braced}"))
-            .arg(1);
-        commands
-            .cmd("PUBLISH")
-            .arg(format!("redisson_countdownlatch__channel__{{{name}}}"))
-            .arg(0);
+        commands.cmd("PUBLISH").arg(format!("redisson_lock__channel:{braced}")).arg(0);
+        commands.cmd("PUBLISH").arg(format!("redisson_rwlock:{braced}")).arg(1);
+        commands.cmd("PUBLISH").arg(format!("redisson_countdownlatch__channel__{{{name}}}")).arg(0);
         parts.push(commands);
     }
     Ok(parts)
@@ -221,17 +199,12 @@ fn rw_lock_hold_keys(braced: &str, hash: &[(String, String)]) -> Vec<String> {
 
 /// Converts an error of ZooKeeper: the server is not available.
 pub(crate) fn zookeeper_unavailable(error: Zk) -> Error {
-    Error::Unavailable {
-        server: Server::ZooKeeper.name(),
-        reason: error.to_string(),
-    }
+    Error::Unavailable { server: Server::ZooKeeper.name(), reason: error.to_string() }
 }
 
 /// Deletes these nodes with all that is below them.
 pub(super) async fn delete_nodes(client: &Client, paths: Vec<String>) -> Result<(), Error> {
-    try_join_all(paths.into_iter().map(|path| delete(client, path)))
-        .await
-        .map_err(zookeeper_unavailable)?;
+    try_join_all(paths.into_iter().map(|path| delete(client, path))).await.map_err(zookeeper_unavailable)?;
     Ok(())
 }
 
@@ -258,14 +231,9 @@ mod tests {
 
     #[test]
     fn every_hold_of_a_read_write_lock_has_a_key_to_clear() {
-        let hash = [("mode", "read"), ("u:1", "2"), ("u:2:write", "1")]
-            .map(|(k, v)| (k.to_owned(), v.to_owned()));
+        let hash = [("mode", "read"), ("u:1", "2"), ("u:2:write", "1")].map(|(k, v)| (k.to_owned(), v.to_owned()));
         let keys = rw_lock_hold_keys("{rwLock}", &hash);
-        let expected = [
-            "u:1:rwlock_timeout:1",
-            "u:1:rwlock_timeout:2",
-            "u:2:write:rwlock_timeout:1",
-        ];
+        let expected = ["u:1:rwlock_timeout:1", "u:1:rwlock_timeout:2", "u:2:write:rwlock_timeout:1"];
         assert_eq!(keys, expected.map(|key| format!("{{rwLock}}:{key}")));
     }
 }

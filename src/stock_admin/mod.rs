@@ -47,9 +47,8 @@ const MARK_SEEDED: &str = "INSERT IGNORE INTO seeded (store) VALUES ('redis')";
 /// The Redis of students' scripts, as the lab and the containers call it: a reset that cannot reach it answers with this name.
 const STUDENT_REDIS: &str = "redis-mine";
 /// The nodes of Redlock in the order of `redis.nodes`, as the lab and the containers call them.
-pub(crate) const NODES: [&str; 9] = [
-    "redis", "redis-2", "redis-3", "redis-4", "redis-5", "redis-6", "redis-7", "redis-8", "redis-9",
-];
+pub(crate) const NODES: [&str; 9] =
+    ["redis", "redis-2", "redis-3", "redis-4", "redis-5", "redis-6", "redis-7", "redis-8", "redis-9"];
 
 /// A product in both stores. Servers that are down are listed in `missing`, and their part is null.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
@@ -107,25 +106,15 @@ pub struct RedisStock {
 /// Reads the stock of a product from both stores.
 /// Errors: [`Error::NoProduct`] if both answer and neither has it; MySQL's error if neither answers.
 pub async fn read(ctx: &Ctx, stock_id: i64) -> Result<StockLevels, Error> {
-    let (mysql, redis) = tokio::join!(
-        read_mysql_stock(ctx, stock_id),
-        read_redis_stock(ctx, stock_id)
-    );
+    let (mysql, redis) = tokio::join!(read_mysql_stock(ctx, stock_id), read_redis_stock(ctx, stock_id));
     let (mysql, redis) = match (mysql, redis) {
         (Err(error), Err(_)) => return Err(error),
         (Ok(None), Ok(RedisStock { count: None, .. })) => return Err(Error::NoProduct(stock_id)),
         both => both,
     };
-    let down = [
-        (Server::MySql, mysql.is_err()),
-        (Server::Redis, redis.is_err()),
-    ];
+    let down = [(Server::MySql, mysql.is_err()), (Server::Redis, redis.is_err())];
     Ok(StockLevels {
-        missing: down
-            .into_iter()
-            .filter(|(_, down)| *down)
-            .map(|(server, _)| server.name())
-            .collect(),
+        missing: down.into_iter().filter(|(_, down)| *down).map(|(server, _)| server.name()).collect(),
         mysql: mysql.ok().flatten(),
         redis: redis.ok(),
     })
@@ -162,11 +151,7 @@ pub async fn reset(
 
 /// Removes a product from the stores and its locks from the servers; with a scope only that part. The caller refuses
 /// product 1. Returns the servers in which nothing was cleared, since they are down. Errors: as [`reset`].
-pub async fn remove(
-    ctx: &Ctx,
-    stock_id: i64,
-    scope: Option<ResetScope<'_>>,
-) -> Result<Vec<&'static str>, Error> {
+pub async fn remove(ctx: &Ctx, stock_id: i64, scope: Option<ResetScope<'_>>) -> Result<Vec<&'static str>, Error> {
     set_and_clear(ctx, stock_id, None, scope).await
 }
 
@@ -180,13 +165,8 @@ async fn set_and_clear(
 ) -> Result<Vec<&'static str>, Error> {
     let sets = |store| scope.is_none_or(|scope| scope.store == Some(store));
     let names = ProductNames::of(scope, stock_id);
-    let (rows, keys, mine_keys, node_keys, paths) = (
-        names.row_names(),
-        names.keys(ctx),
-        names.mine_keys(ctx),
-        names.node_keys(ctx),
-        names.paths(),
-    );
+    let (rows, keys, mine_keys, node_keys, paths) =
+        (names.row_names(), names.keys(ctx), names.mine_keys(ctx), names.node_keys(ctx), names.paths());
     let stock = sets(Store::Redis).then(|| redis_key::stock_key(ctx, stock_id));
 
     // Every server is asked before the first one is changed.
@@ -256,9 +236,7 @@ async fn set_and_clear(
         }
         Ok(())
     };
-    let cleared = within_limit(Server::Redis, cleared)
-        .await
-        .map_err(mark_unknown_outcome)?;
+    let cleared = within_limit(Server::Redis, cleared).await.map_err(mark_unknown_outcome)?;
     redis_key::classify_write(cleared, true).map_err(|error| match error {
         Error::Refuses { server, reason, .. } if changed => Error::Unknown { server, reason },
         error if changed => mark_unknown_outcome(error),
@@ -266,19 +244,13 @@ async fn set_and_clear(
     })?;
     if let Some(zk) = zk {
         let cleared = within_limit(Server::ZooKeeper, clear::delete_nodes(&zk, paths)).await;
-        cleared
-            .and_then(|done| done)
-            .map_err(mark_unknown_outcome)?;
+        cleared.and_then(|done| done).map_err(mark_unknown_outcome)?;
     }
     Ok(missing)
 }
 
 /// The nodes of Redlock that take writes; adds the names of the others to `missing`.
-async fn writable_nodes<'a>(
-    ctx: &'a Ctx,
-    keys: &[String],
-    missing: &mut Vec<&'static str>,
-) -> Vec<&'a RedisClient> {
+async fn writable_nodes<'a>(ctx: &'a Ctx, keys: &[String], missing: &mut Vec<&'static str>) -> Vec<&'a RedisClient> {
     let mut writable = Vec::new();
     let probed = join_all(ctx.nodes.iter().map(|node| probe_writes(node, keys))).await;
     for ((node, probed), name) in ctx.nodes.iter().zip(probed).zip(NODES) {
@@ -344,23 +316,16 @@ async fn probe_writes(redis: &RedisClient, keys: &[String]) -> Result<(), Error>
 /// A session of ZooKeeper that has just answered; [`Error::Unavailable`] without an answer in time.
 async fn reachable_zookeeper(ctx: &Ctx) -> Result<Client, Error> {
     let zk = ctx.zk.session()?;
-    within_limit(Server::ZooKeeper, zk.check_stat("/"))
-        .await?
-        .map_err(zookeeper_unavailable)?;
+    within_limit(Server::ZooKeeper, zk.check_stat("/")).await?.map_err(zookeeper_unavailable)?;
     Ok(zk)
 }
 
 /// Executes a write to a row that a strategy may hold; [`Error::Timeout`] if it is held, or MySQL does not answer in time.
-async fn execute_unless_row_is_held<T>(
-    write: impl Future<Output = Result<T, sqlx::Error>>,
-) -> Result<(), Error> {
+async fn execute_unless_row_is_held<T>(write: impl Future<Output = Result<T, sqlx::Error>>) -> Result<(), Error> {
     match tokio::time::timeout(STEP_TIMEOUT, write).await {
         Ok(Err(error)) if !is_contended(&error) => Err(error.into()),
         Ok(Ok(_)) => Ok(()),
-        _ => Err(Error::Timeout {
-            what: "row in db_stock".into(),
-            waited: STEP_TIMEOUT,
-        }),
+        _ => Err(Error::Timeout { what: "row in db_stock".into(), waited: STEP_TIMEOUT }),
     }
 }
 
@@ -379,15 +344,9 @@ pub async fn seed(ctx: &Ctx) -> Result<(), Error> {
     let mut conn = ctx.admin_conn(STEP_TIMEOUT).await?;
     within_limit(Server::MySql, conn.execute("START TRANSACTION")).await??;
     // Waits for another instance that is seeding.
-    if within_limit(Server::MySql, conn.execute(MARK_SEEDED))
-        .await??
-        .rows_affected()
-        == 1
-    {
+    if within_limit(Server::MySql, conn.execute(MARK_SEEDED)).await??.rows_affected() == 1 {
         let mut set = redis::cmd("SET");
-        set.arg(redis_key::stock_key(ctx, 1))
-            .arg(SEED_COUNT)
-            .arg("NX");
+        set.arg(redis_key::stock_key(ctx, 1)).arg(SEED_COUNT).arg("NX");
         within_limit(Server::Redis, set.exec_async(&mut ctx.redis.connection())).await??;
     }
     within_limit(Server::MySql, conn.execute("COMMIT")).await??;
@@ -398,9 +357,7 @@ pub async fn seed(ctx: &Ctx) -> Result<(), Error> {
 /// The row of this product with the pieces of its buckets; `None` without a row.
 async fn read_mysql_stock(ctx: &Ctx, stock_id: i64) -> Result<Option<MySqlStock>, Error> {
     let mut conn = ctx.admin_conn(STEP_TIMEOUT).await?;
-    let read = sqlx::query_as(READ_STOCK)
-        .bind(stock_id)
-        .fetch_optional(&mut *conn);
+    let read = sqlx::query_as(READ_STOCK).bind(stock_id).fetch_optional(&mut *conn);
     let row = within_limit(Server::MySql, read).await??;
     conn.done();
     Ok(row)
@@ -410,11 +367,7 @@ async fn read_mysql_stock(ctx: &Ctx, stock_id: i64) -> Result<Option<MySqlStock>
 async fn read_redis_stock(ctx: &Ctx, stock_id: i64) -> Result<RedisStock, Error> {
     let key = redis_key::stock_key(ctx, stock_id);
     let mut redis = ctx.redis.connection();
-    let count = within_limit(
-        Server::Redis,
-        redis::cmd("GET").arg(&key).query_async(&mut redis),
-    )
-    .await??;
+    let count = within_limit(Server::Redis, redis::cmd("GET").arg(&key).query_async(&mut redis)).await??;
     Ok(RedisStock { key, count })
 }
 
@@ -422,8 +375,5 @@ async fn read_redis_stock(ctx: &Ctx, stock_id: i64) -> Result<RedisStock, Error>
 async fn within_limit<T>(server: Server, step: impl Future<Output = T>) -> Result<T, Error> {
     tokio::time::timeout(STEP_TIMEOUT, step)
         .await
-        .map_err(|_| Error::Unavailable {
-            server: server.name(),
-            reason: "no answer in time".into(),
-        })
+        .map_err(|_| Error::Unavailable { server: server.name(), reason: "no answer in time".into() })
 }

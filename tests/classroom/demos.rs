@@ -34,21 +34,14 @@ fn course_and_library_locks() -> Result<[Act; 2]> {
 const BY_THREAD: Act = Act::custom("demo2 by thread", &[Name::Redis(KEY)], |ctx, job| {
     Box::pin(async {
         let lock = demo2::visit(ctx, job, LockValue::Thread).await?;
-        Ok(Deduction {
-            lock,
-            ..Deduction::default()
-        })
+        Ok(Deduction { lock, ..Deduction::default() })
     })
 });
 
 /// In two processes of its own, so that threads are numbered from 1.
 async fn play(servers: &Servers, act: Act, steps: &'static [Step], inside: usize) -> Result<()> {
     let ctxs = [servers.with(|_| {}), servers.with(|_| {})];
-    ends_so(
-        &ctxs,
-        RaceScript::of(act, steps, ExpectedResult::NOTHING.inside(inside)),
-    )
-    .await?;
+    ends_so(&ctxs, RaceScript::of(act, steps, ExpectedResult::NOTHING.inside(inside))).await?;
     for ctx in ctxs {
         ctx.close(TEST_WAIT_LIMIT).await;
     }
@@ -58,9 +51,7 @@ async fn play(servers: &Servers, act: Act, steps: &'static [Step], inside: usize
 /// The safety time is meant for a key without a lease whose holder is dead. It cannot tell a living holder, and it also
 /// runs while several owners have the lock one after the other.
 #[apply(test!)]
-async fn a_lock_that_is_forced_lets_two_in_and_the_librarys_does_not(
-    servers: &Servers,
-) -> Result<()> {
+async fn a_lock_that_is_forced_lets_two_in_and_the_librarys_does_not(servers: &Servers) -> Result<()> {
     const WITHOUT_A_LEASE: &[Step] = &[
         A.stops_at(Point::Worked),
         Step::Custom(|play| Box::pin(persist(play))),
@@ -77,11 +68,7 @@ async fn a_lock_that_is_forced_lets_two_in_and_the_librarys_does_not(
         B.finishes(),
         C.finishes_with_lock_lost(),
     ];
-    const NEVER_FORCED: &[Step] = &[
-        A.stops_at(Point::Worked),
-        B.impatient().times_out(),
-        A.finishes_and_unlocks(),
-    ];
+    const NEVER_FORCED: &[Step] = &[A.stops_at(Point::Worked), B.impatient().times_out(), A.finishes_and_unlocks()];
     let [demo2, library] = course_and_library_locks()?;
     play(servers, demo2, WITHOUT_A_LEASE, 2).await?;
     play(servers, demo2, ONE_AFTER_THE_OTHER, 2).await?;
@@ -92,30 +79,17 @@ async fn a_lock_that_is_forced_lets_two_in_and_the_librarys_does_not(
 async fn persist(play: &Play) -> Result<(), Error> {
     let key = Job::new(play.stock_id, NOW, NOW).redis_name(KEY);
     let mut persist = redis::cmd("PERSIST");
-    let had_one: bool = persist
-        .arg(key)
-        .query_async(&mut play.ctx.redis.connection())
-        .await?;
-    had_one
-        .then_some(())
-        .ok_or_else(|| Error::Internal("the key had no lease".into()))
+    let had_one: bool = persist.arg(key).query_async(&mut play.ctx.redis.connection()).await?;
+    had_one.then_some(()).ok_or_else(|| Error::Internal("the key had no lease".into()))
 }
 
 /// The lease of A ends, B in another process gets in, and A unlocks. Returns whether C, in A's process, gets in beside
 /// B.
 #[apply(test!)]
 async fn an_unlock_by_thread_id_frees_another_processs_lock(servers: &Servers) -> Result<()> {
-    const LATE: &[Step] = &[
-        A.stops_at(Point::Worked),
-        Step::LeaseEnds,
-        B.stops_at(Point::Worked),
-    ];
-    const FREES_ANOTHERS: &[Step] = &[
-        Step::All(LATE),
-        A.finishes_and_unlocks(),
-        C.on_instance_of(A).finishes(),
-        B.finishes(),
-    ];
+    const LATE: &[Step] = &[A.stops_at(Point::Worked), Step::LeaseEnds, B.stops_at(Point::Worked)];
+    const FREES_ANOTHERS: &[Step] =
+        &[Step::All(LATE), A.finishes_and_unlocks(), C.on_instance_of(A).finishes(), B.finishes()];
     const LEAVES_ANOTHERS: &[Step] = &[
         Step::All(LATE),
         A.finishes_with_lock_lost(),
@@ -130,14 +104,9 @@ async fn an_unlock_by_thread_id_frees_another_processs_lock(servers: &Servers) -
 
 /// Re-enters from its own work.
 #[apply(test!)]
-async fn a_value_for_each_call_cannot_enter_again_and_an_owner_can(
-    servers: &Servers,
-) -> Result<()> {
-    const AGAIN: &[Step] = &[
-        A.stops_at(Point::Worked),
-        B.on_instance_of(A).impatient().times_out(),
-        A.finishes_and_unlocks(),
-    ];
+async fn a_value_for_each_call_cannot_enter_again_and_an_owner_can(servers: &Servers) -> Result<()> {
+    const AGAIN: &[Step] =
+        &[A.stops_at(Point::Worked), B.on_instance_of(A).impatient().times_out(), A.finishes_and_unlocks()];
     let [by_uuid, _] = course_and_library_locks()?;
     play(servers, by_uuid, AGAIN, 1).await?;
     let site = servers.site().await;
@@ -167,12 +136,8 @@ pub(crate) async fn over_http(lab: &Lab) -> Result<()> {
         let now = format!("{url}now=true&hold_ms=0");
         let text = body_with_status(now.clone(), StatusCode::CONFLICT).await?;
         ensure!(text == "获取锁失败，有并发");
-        let late = client()
-            .get(format!("{url}wait_ms=100&hold_ms=0"))
-            .send()
-            .await?;
-        let told = late.status() == StatusCode::SERVICE_UNAVAILABLE
-            && late.headers().contains_key("retry-after");
+        let late = client().get(format!("{url}wait_ms=100&hold_ms=0")).send().await?;
+        let told = late.status() == StatusCode::SERVICE_UNAVAILABLE && late.headers().contains_key("retry-after");
         ensure!(told, "{demo} {late:?}");
         held.abort();
         // The waiter must get in when the client leaves, not after its sixty seconds.
@@ -185,10 +150,7 @@ pub(crate) async fn over_http(lab: &Lab) -> Result<()> {
     ensure!(beyond("/demo1?").await?.0 == StatusCode::OK, "demo1");
     for demo in ["/demo3?", "/demo4?whId=1&sku=a&"] {
         let lost = beyond(demo).await?;
-        ensure!(
-            lost == (StatusCode::CONFLICT, "锁已失效".into()),
-            "{demo} {lost:?}"
-        );
+        ensure!(lost == (StatusCode::CONFLICT, "锁已失效".into()), "{demo} {lost:?}");
     }
     // Another product has another lock; the fields of the key are required.
     let a = tokio::spawn(ask(format!("{base}/demo4?whId=1&sku=a&hold_ms=60000")));

@@ -32,48 +32,22 @@ async fn notifications_are_counted(lab: &Lab, waiters: u64) -> Result<()> {
     };
     let (parent, predecessor) = (list("watch_parent"), list("watch_predecessor"));
     let releases = waiters + 1;
-    ensure!(
-        answer["releases"] == releases && answer["waiters"] == waiters,
-        "{answer}"
-    );
-    ensure!(
-        parent == (0..=waiters).rev().collect::<Vec<_>>(),
-        "{answer}"
-    );
-    let near = |name: &str, wanted: f64| {
-        answer[name]
-            .as_f64()
-            .is_some_and(|value| (value - wanted).abs() < 1e-9)
-    };
+    ensure!(answer["releases"] == releases && answer["waiters"] == waiters, "{answer}");
+    ensure!(parent == (0..=waiters).rev().collect::<Vec<_>>(), "{answer}");
+    let near = |name: &str, wanted: f64| answer[name].as_f64().is_some_and(|value| (value - wanted).abs() < 1e-9);
     ensure!(near("watch_parent", waiters as f64 / 2.0), "{answer}");
-    ensure!(
-        near("watch_predecessor", waiters as f64 / releases as f64),
-        "{answer}"
-    );
+    ensure!(near("watch_predecessor", waiters as f64 / releases as f64), "{answer}");
     ensure!(wakes_one_each(&predecessor), "{answer}");
     // The twin: the same count over the waiters that watch the directory finds a herd.
-    ensure!(
-        waiters == 1 || !wakes_one_each(&parent),
-        "no herd is seen in {answer}"
-    );
+    ensure!(waiters == 1 || !wakes_one_each(&parent), "no herd is seen in {answer}");
 
     let (children_after, deleted_after) = server_counts(lab).await?;
-    ensure!(
-        deleted_after - deleted == waiters,
-        "the server told {} of deletions",
-        deleted_after - deleted
-    );
+    ensure!(deleted_after - deleted == waiters, "the server told {} of deletions", deleted_after - deleted);
     // A waiter that gets in may keep its watch for a moment, and its own release then fires it.
     let told = children_after - children;
     let all = waiters * releases / 2;
-    ensure!(
-        (all..=all + releases).contains(&told),
-        "the server told {told} of {all} changes"
-    );
-    wait_until("the directories are gone", || async {
-        Ok(count_herd_directories(lab).await? == 0)
-    })
-    .await
+    ensure!((all..=all + releases).contains(&told), "the server told {told} of {all} changes");
+    wait_until("the directories are gone", || async { Ok(count_herd_directories(lab).await? == 0) }).await
 }
 
 fn wakes_one_each(notified: &[u64]) -> bool {
@@ -95,15 +69,9 @@ async fn cancelled_herd_leaves_nothing(lab: &Lab) -> Result<()> {
     let url = format!("{}/test/zk/herd", lab.addresses().instances[0].url);
     let long = ask(format!("{url}?waiters=100"));
     let long = tokio::spawn(long);
-    wait_until("a herd is there", || async {
-        Ok(count_herd_directories(lab).await? == 1)
-    })
-    .await?;
+    wait_until("a herd is there", || async { Ok(count_herd_directories(lab).await? == 1) }).await?;
     long.abort();
-    wait_until("the herd is gone", || async {
-        Ok(count_herd_directories(lab).await? == 0)
-    })
-    .await?;
+    wait_until("the herd is gone", || async { Ok(count_herd_directories(lab).await? == 0) }).await?;
     let next = ask_json(format!("{url}?waiters=2")).await?;
     ensure!(next["each"]["watch_parent"] == json!([2, 1, 0]), "{next}");
     Ok(())
@@ -118,13 +86,8 @@ async fn count_herd_directories(lab: &Lab) -> Result<usize> {
 async fn server_counts(lab: &Lab) -> Result<(u64, u64)> {
     let answer = four_letter_command(&lab.addresses().zookeeper.connect, "mntr").await?;
     let value = |name: &str| {
-        let line = answer
-            .lines()
-            .find_map(|line| line.strip_prefix(name)?.trim().parse().ok());
+        let line = answer.lines().find_map(|line| line.strip_prefix(name)?.trim().parse().ok());
         line.with_context(|| format!("no {name} in {answer}"))
     };
-    Ok((
-        value("zk_sum_node_children_watch_count")?,
-        value("zk_sum_node_deleted_watch_count")?,
-    ))
+    Ok((value("zk_sum_node_children_watch_count")?, value("zk_sum_node_deleted_watch_count")?))
 }

@@ -59,19 +59,12 @@ impl Watcher {
 
     /// The last event of each visit.
     fn ends(&self) -> BTreeMap<Uuid, VisitEventKind> {
-        self.told
-            .lock()
-            .iter()
-            .filter_map(|told| Some((told.visit?, told.event)))
-            .collect()
+        self.told.lock().iter().filter_map(|told| Some((told.visit?, told.event))).collect()
     }
 
     fn instances(&self, event: VisitEventKind) -> BTreeSet<String> {
         let told = self.told.lock();
-        told.iter()
-            .filter(|told| told.event == event)
-            .map(|told| told.instance.clone())
-            .collect()
+        told.iter().filter(|told| told.event == event).map(|told| told.instance.clone()).collect()
     }
 
     /// The largest number of people inside at once.
@@ -101,9 +94,7 @@ impl Drop for Watcher {
 
 /// Sends these people; returns the answer.
 async fn send(base: &str, body: &Value) -> Result<(StatusCode, Value)> {
-    let answer = Client::new()
-        .post(format!("{base}/classroom/visits"))
-        .json(body);
+    let answer = Client::new().post(format!("{base}/classroom/visits")).json(body);
     let answer = answer.header("accept", "application/json").send().await?;
     Ok((answer.status(), answer.json().await.unwrap_or_default()))
 }
@@ -121,11 +112,7 @@ fn people(visit: &str, many: usize, hold_ms: u64) -> Value {
 }
 
 async fn with_lab(test: impl AsyncFnOnce(&mut Lab) -> Result<()>) -> Result<()> {
-    let options = Options {
-        without: vec![Part::ZooKeeper, Part::MySql],
-        redis_ports: vec![0],
-        ..program()
-    };
+    let options = Options { without: vec![Part::ZooKeeper, Part::MySql], redis_ports: vec![0], ..program() };
     let mut lab = Lab::start(options).await?;
     let outcome = test(&mut lab).await;
     lab.stop().await;
@@ -139,11 +126,7 @@ async fn a_class_sees_the_visits_of_all_instances_in_one_stream() -> Result<()> 
         let base = lab.addresses().instances[0].url.clone();
         let base = &base;
         let early = Watcher::of(base).await?;
-        early
-            .wait_until_received("all three are there", |told| {
-                told.instances(VisitEventKind::Up).len() == 3
-            })
-            .await?;
+        early.wait_until_received("all three are there", |told| told.instances(VisitEventKind::Up).len() == 3).await?;
 
         for permits in [3, 4] {
             if permits == 4 {
@@ -152,31 +135,15 @@ async fn a_class_sees_the_visits_of_all_instances_in_one_stream() -> Result<()> 
             let before = early.count(VisitEventKind::Released);
             send_accepted(base, &people("/test/semaphore", 10, 300)).await?;
             early
-                .wait_until_received("ten have left", |told| {
-                    told.count(VisitEventKind::Released) >= before + 10
-                })
+                .wait_until_received("ten have left", |told| told.count(VisitEventKind::Released) >= before + 10)
                 .await?;
-            ensure!(
-                early.max_inside_at_once() == permits,
-                "{permits} permits: {}",
-                early.max_inside_at_once()
-            );
+            ensure!(early.max_inside_at_once() == permits, "{permits} permits: {}", early.max_inside_at_once());
         }
-        ensure!(
-            early.instances(VisitEventKind::Start).len() == 3,
-            "not by all instances"
-        );
+        ensure!(early.instances(VisitEventKind::Start).len() == 3, "not by all instances");
         // Events are sent before a visitor leaves, so what is printed inside is seen inside.
-        ensure!(
-            early.count(VisitEventKind::Said) == 40,
-            "{} lines",
-            early.count(VisitEventKind::Said)
-        );
+        ensure!(early.count(VisitEventKind::Said) == 40, "{} lines", early.count(VisitEventKind::Said));
         let ends = early.ends();
-        ensure!(
-            ends.values().all(|end| *end == VisitEventKind::Released),
-            "{ends:?}"
-        );
+        ensure!(ends.values().all(|end| *end == VisitEventKind::Released), "{ends:?}");
 
         // A leave is announced before the permit is returned, and does not wait for a slow server.
         let last = Mutex::new(Value::Null);
@@ -187,16 +154,12 @@ async fn a_class_sees_the_visits_of_all_instances_in_one_stream() -> Result<()> 
             *last.lock() = objects;
             Ok(all)
         });
-        objects
-            .await
-            .with_context(|| format!("the servers have {}", last.lock()))?;
+        objects.await.with_context(|| format!("the servers have {}", last.lock()))?;
 
         // A watcher that connects later, to another instance, sees the same.
         let late = Watcher::of(&lab.addresses().instances[1].url).await?;
-        late.wait_until_received("the late one has seen it all", |told| {
-            told.count(VisitEventKind::Released) == 20
-        })
-        .await?;
+        late.wait_until_received("the late one has seen it all", |told| told.count(VisitEventKind::Released) == 20)
+            .await?;
         let names = late.people();
         ensure!(names.len() == 10 && names.contains("同学 7"), "{names:?}");
 
@@ -205,23 +168,17 @@ async fn a_class_sees_the_visits_of_all_instances_in_one_stream() -> Result<()> 
         let killed = &killed;
         lab.kill(killed).await?;
         early
-            .wait_until_received("it is told as down", |told| {
-                told.instances(VisitEventKind::Down).contains(killed)
-            })
+            .wait_until_received("it is told as down", |told| told.instances(VisitEventKind::Down).contains(killed))
             .await?;
         let before = early.count(VisitEventKind::Released);
         // No person is sent to a dead instance.
         send_accepted(base, &people("/test/semaphore", 3, 0)).await?;
         early
-            .wait_until_received("the others go on", |told| {
-                told.count(VisitEventKind::Released) == before + 3
-            })
+            .wait_until_received("the others go on", |told| told.count(VisitEventKind::Released) == before + 3)
             .await?;
         let ups = early.count(VisitEventKind::Up);
         lab.restart(killed).await?;
-        early
-            .wait_until_received("it is back", |told| told.count(VisitEventKind::Up) > ups)
-            .await
+        early.wait_until_received("it is back", |told| told.count(VisitEventKind::Up) > ups).await
     })
     .await
 }
@@ -242,16 +199,11 @@ async fn thirty_phones_see_each_other_and_three_at_a_time() -> Result<()> {
         }
         for phone in &phones {
             phone
-                .wait_until_received("it is told of all", |told| {
-                    told.count(VisitEventKind::Released) == CLASS
-                })
+                .wait_until_received("it is told of all", |told| told.count(VisitEventKind::Released) == CLASS)
                 .await?;
             let names = phone.people();
             let (people, inside) = (names.len(), phone.max_inside_at_once());
-            ensure!(
-                (people, inside) == (CLASS, 3),
-                "{people} people, {inside} inside at once"
-            );
+            ensure!((people, inside) == (CLASS, 3), "{people} people, {inside} inside at once");
         }
         Ok(())
     })
@@ -280,21 +232,13 @@ async fn people_who_cannot_be_sent_are_refused_by_field_and_rule() -> Result<()>
             let fields = body.as_object_mut().context("no object")?;
             fields.retain(|_, value| !value.is_null());
             let (status, answer) = send(base, &body).await?;
-            let named = answer["field"] == field
-                && answer["detail"]
-                    .as_str()
-                    .is_some_and(|d| d.len() > field.len() + 10);
-            ensure!(
-                status == StatusCode::BAD_REQUEST && named,
-                "{body}: {status} {answer}"
-            );
+            let named =
+                answer["field"] == field && answer["detail"].as_str().is_some_and(|d| d.len() > field.len() + 10);
+            ensure!(status == StatusCode::BAD_REQUEST && named, "{body}: {status} {answer}");
         }
         let asked = format!("{base}/classroom/qr.svg?url=javascript:1");
         let status = Client::new().get(asked).send().await?.status();
-        ensure!(
-            status == StatusCode::BAD_REQUEST,
-            "a code of anything: {status}"
-        );
+        ensure!(status == StatusCode::BAD_REQUEST, "a code of anything: {status}");
 
         // The monitors wait for six people who do not come.
         let one = &lab.addresses().instances[0].url;
@@ -307,10 +251,7 @@ async fn people_who_cannot_be_sent_are_refused_by_field_and_rule() -> Result<()>
             sent += 30;
         };
         let full = refused.1["type"] == "urn:oversell:class-full" && sent == 120;
-        ensure!(
-            full && refused.0 == StatusCode::SERVICE_UNAVAILABLE,
-            "after {sent}: {refused:?}"
-        );
+        ensure!(full && refused.0 == StatusCode::SERVICE_UNAVAILABLE, "after {sent}: {refused:?}");
         Ok(())
     })
     .await

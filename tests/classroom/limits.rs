@@ -20,14 +20,9 @@ fn ensure_one_limit_admits(admitted: usize, took: Duration) -> Result<()> {
 
 /// Ten a second for two instances together. The same checker refuses a limit in each instance.
 #[apply(test!)]
-async fn a_shared_limit_counts_all_instances_and_a_local_is_caught(
-    servers: &Servers,
-) -> Result<()> {
-    let instances = || {
-        (0..2)
-            .map(|_| servers.with(|config| config.redis.prefix = "limits:".into()))
-            .collect::<Vec<_>>()
-    };
+async fn a_shared_limit_counts_all_instances_and_a_local_is_caught(servers: &Servers) -> Result<()> {
+    let instances =
+        || (0..2).map(|_| servers.with(|config| config.redis.prefix = "limits:".into())).collect::<Vec<_>>();
     let passed = |answers: Vec<Result<(), Error>>| -> Result<usize> {
         let mut passed = 0;
         for answer in answers {
@@ -46,10 +41,7 @@ async fn a_shared_limit_counts_all_instances_and_a_local_is_caught(
     ensure_one_limit_admits(passed(answers)?, begun.elapsed())?;
     let begun = Instant::now();
     let answers = (0..60).map(|n| limits::pass(&each[n % 2])).collect();
-    caught(
-        ensure_one_limit_admits(passed(answers)?, begun.elapsed()),
-        " in ",
-    )
+    caught(ensure_one_limit_admits(passed(answers)?, begun.elapsed()), " in ")
 }
 
 /// When each request of a burst was admitted or refused, counted from the first one.
@@ -62,11 +54,7 @@ async fn burst(base: &str, path: &str, of: usize) -> Result<Burst> {
     let (client, begun) = (Client::new(), Instant::now());
     let answers = join_all((0..of).map(async |_| {
         let answer = client.get(format!("{base}{path}")).send().await?;
-        let (status, at, retry) = (
-            answer.status(),
-            begun.elapsed(),
-            answer.headers().contains_key("retry-after"),
-        );
+        let (status, at, retry) = (answer.status(), begun.elapsed(), answer.headers().contains_key("retry-after"));
         match (status, answer.text().await?.as_str()) {
             (StatusCode::OK, _) => Ok((at, true)),
             (StatusCode::TOO_MANY_REQUESTS, "很遗憾，没抢到") if retry => Ok((at, false)),
@@ -75,26 +63,14 @@ async fn burst(base: &str, path: &str, of: usize) -> Result<Burst> {
     }));
     let mut answers = answers.await.into_iter().collect::<Result<Vec<_>, _>>()?;
     answers.sort();
-    let of = |passed: bool| {
-        answers
-            .iter()
-            .filter(|(_, through)| *through == passed)
-            .map(|(at, _)| *at)
-            .collect()
-    };
-    Ok(Burst {
-        admitted: of(true),
-        refused: of(false),
-    })
+    let of = |passed: bool| answers.iter().filter(|(_, through)| *through == passed).map(|(at, _)| *at).collect();
+    Ok(Burst { admitted: of(true), refused: of(false) })
 }
 
 /// Whether the answers leave a leaky bucket at one per second.
 fn leaves_a_leaky_bucket(admitted: &[Duration]) -> bool {
     // nginx counts in milliseconds, and its timers may be slightly early.
-    admitted
-        .iter()
-        .zip(0..)
-        .all(|(at, n)| *at + Duration::from_millis(50) >= Duration::from_secs(n))
+    admitted.iter().zip(0..).all(|(at, n)| *at + Duration::from_millis(50) >= Duration::from_secs(n))
 }
 
 /// All at once: the limits are independent.
@@ -123,11 +99,7 @@ async fn nginx_keeps_its_limits_and_a_lone_instance_names_them() -> Result<()> {
             "{name}: {admitted:?} were let through, in {took:?}"
         );
     }
-    ensure!(
-        leaves_a_leaky_bucket(&queued.admitted),
-        "the leaky bucket: {:?}",
-        queued.admitted
-    );
+    ensure!(leaves_a_leaky_bucket(&queued.admitted), "the leaky bucket: {:?}", queued.admitted);
     ensure!(
         !leaves_a_leaky_bucket(&nodelay.admitted),
         "a bucket without delay was taken for a leaky one: {:?}",
@@ -135,14 +107,10 @@ async fn nginx_keeps_its_limits_and_a_lone_instance_names_them() -> Result<()> {
     );
     let at_once = (address.admitted.len(), server.admitted.len());
     ensure!(at_once == (20, 100), "at once: {at_once:?}");
-    ensure_one_limit_admits(
-        limited.admitted.len(),
-        limited.admitted.last().copied().unwrap_or_default(),
-    )?;
+    ensure_one_limit_admits(limited.admitted.len(), limited.admitted.last().copied().unwrap_or_default())?;
     let (status, words) = alone;
     ensure!(
-        status == StatusCode::NOT_FOUND
-            && NGINX_ONLY_ROUTES.iter().all(|path| words.contains(path)),
+        status == StatusCode::NOT_FOUND && NGINX_ONLY_ROUTES.iter().all(|path| words.contains(path)),
         "a lone instance says {status} {words}"
     );
     Ok(())

@@ -27,17 +27,12 @@ fn parts() -> Vec<(&'static str, Lessons)> {
     if !soak() {
         return vec![("the_first_of_each_kind", first_of_each_kind())];
     }
-    let (main, beside): (Vec<_>, Vec<_>) = claims::ALL
-        .iter()
-        .partition(|chapter| chapter.id.len() == 1);
+    let (main, beside): (Vec<_>, Vec<_>) = claims::ALL.iter().partition(|chapter| chapter.id.len() == 1);
     let all = |chapters: Vec<&'static Chapter>| {
         let lessons = chapters.into_iter().flat_map(|chapter| &chapter.lessons);
         lessons.collect()
     };
-    vec![
-        ("the_course", all(main)),
-        ("the_texts_beside_it", all(beside)),
-    ]
+    vec![("the_course", all(main)), ("the_texts_beside_it", all(beside))]
 }
 
 fn first_of_each_kind() -> Lessons {
@@ -59,12 +54,7 @@ fn first_of_each_kind() -> Lessons {
 #[apply(test!)]
 #[over(parts())]
 async fn every_line_prints_what_the_lesson_says(lessons: Lessons) -> Result<()> {
-    let options = [
-        "--instances=0,0,0",
-        "--redis-ports=0,0,0,0,0",
-        "--ways",
-        "--replica",
-    ];
+    let options = ["--instances=0,0,0", "--redis-ports=0,0,0,0,0", "--ways", "--replica"];
     labs::with_lab_command(&options, async |lab_json: &Path, at: Addresses| {
         let fault = format!("oversell lab fault --lab-json {}", lab_json.display());
         let placeholders = Placeholders::of_lab(&at).with_fault(&fault);
@@ -77,11 +67,9 @@ async fn every_line_prints_what_the_lesson_says(lessons: Lessons) -> Result<()> 
         // The twin: a line that prints something else; alone, beside another line, and waited for.
         let wrong = TypedLine::new("echo 4999", "4998");
         let beside = TypedLine::new("echo 4999 &", "4998");
-        for twin in [
-            &[wrong][..],
-            &[beside.clone(), TypedLine::new("echo 1", "1")],
-            &[beside, TypedLine::new("wait", "")],
-        ] {
+        for twin in
+            [&[wrong][..], &[beside.clone(), TypedLine::new("echo 1", "1")], &[beside, TypedLine::new("wait", "")]]
+        {
             caught(follow(twin, &placeholders).await, "expected: 4998")?;
         }
         Ok(())
@@ -92,8 +80,7 @@ async fn every_line_prints_what_the_lesson_says(lessons: Lessons) -> Result<()> 
 /// The lessons that are tried; each of the others has a reason.
 #[apply(test!)]
 fn every_lesson_that_is_tried_has_lines_to_type() -> Result<()> {
-    let bare =
-        claims::lessons().filter(|lesson| lesson.why_not().is_none() && lesson.by_hand.is_empty());
+    let bare = claims::lessons().filter(|lesson| lesson.why_not().is_none() && lesson.by_hand.is_empty());
     let bare: Vec<_> = bare.map(|lesson| lesson.id).collect();
     ensure!(bare.is_empty(), "nothing to type: {}", bare.join(", "));
     Ok(())
@@ -148,7 +135,6 @@ async fn bash(line: String) -> Result<ShellOutput> {
         .stdin(Stdio::null())
         .output()
         .await?;
-    let [stdout, stderr] =
-        [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned());
+    let [stdout, stderr] = [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned());
     Ok(ShellOutput { stdout, stderr })
 }

@@ -83,10 +83,7 @@ const PRINTED: [(&str, &str); 33] = [
 /// What stands before the declared differences, in English and in Chinese.
 const LABELS: [&str; 2] = ["**Differs from the text in**: ", "**与原文不同**："];
 
-const PAGES: [&str; 2] = [
-    "target/docs/statements.md",
-    "target/docs/statements.zh-CN.md",
-];
+const PAGES: [&str; 2] = ["target/docs/statements.md", "target/docs/statements.zh-CN.md"];
 /// What the printed classes have sent. `OVERSELL_SOAK=1 OVERSELL_WRITE_PRINTED=1 cargo test --test main -- statements`
 /// writes it.
 const PRINTED_FILE: &str = "tests/course/printed.json";
@@ -121,18 +118,14 @@ async fn each_difference_from_the_print_is_declared() -> Result<()> {
 async fn the_printed_classes_send_what_is_stored() -> Result<()> {
     let printed = Stand::start().await?.printed().await?;
     if env::var_os("OVERSELL_WRITE_PRINTED").is_some() {
-        let line =
-            |(slug, received): (&String, &Received)| format!("\"{slug}\":{}", json!(received));
+        let line = |(slug, received): (&String, &Received)| format!("\"{slug}\":{}", json!(received));
         let lines: Vec<_> = printed.iter().map(line).collect();
         fs::write(PRINTED_FILE, format!("{{\n{}\n}}\n", lines.join(",\n")))?;
     }
     let stored = stored()?;
     let differs = |slug: &&String| printed.get(*slug) != stored.get(*slug);
     let differing: Vec<_> = printed.keys().filter(differs).collect();
-    ensure!(
-        differing.is_empty(),
-        "{PRINTED_FILE} has other statements of {differing:?}"
-    );
+    ensure!(differing.is_empty(), "{PRINTED_FILE} has other statements of {differing:?}");
     Ok(())
 }
 
@@ -147,14 +140,8 @@ fn judge(printed: &Sides, ours: &Sides) -> Result<()> {
         faults.extend(faults_of(slug, sides, text.as_ref()));
         // The twins: a text without its declaration, and with one that says nothing of its statements.
         let is_caught = |text| !faults_of(slug, sides, text).is_empty();
-        ensure!(
-            text.is_none() || is_caught(None),
-            "{slug} may declare nothing"
-        );
-        let idle = Declaration {
-            words: vec!["no such word".to_owned()],
-            ..text.unwrap_or_default()
-        };
+        ensure!(text.is_none() || is_caught(None), "{slug} may declare nothing");
+        let idle = Declaration { words: vec!["no such word".to_owned()], ..text.unwrap_or_default() };
         ensure!(is_caught(Some(&idle)), "{slug} may declare anything");
     }
     ensure!(faults.is_empty(), "{}", faults.join("\n"));
@@ -168,30 +155,22 @@ fn faults_of(slug: &str, sides: [&Received; 2], text: Option<&Declaration>) -> V
         lines.map(|line| comparable(line)).collect::<Vec<_>>()
     });
     let differing = [only_in(&theirs, &ours), only_in(&ours, &theirs)];
-    let of = |word: &str| {
-        differing
-            .each_ref()
-            .map(|lines| lines.iter().filter(|line| has(line, word)).count())
-    };
+    let of = |word: &str| differing.each_ref().map(|lines| lines.iter().filter(|line| has(line, word)).count());
     let none = Declaration::default();
     let declared = text.unwrap_or(&none);
     let undeclared = differing.iter().flatten().filter(|line| {
         let mut words = declared.words.iter().chain(&declared.words_of_others);
         !words.any(|word| has(line, word))
     });
-    let undeclared = undeclared
-        .map(|line| format!("{slug}: its text does not declare that one alone sends {line}"));
+    let undeclared = undeclared.map(|line| format!("{slug}: its text does not declare that one alone sends {line}"));
     let idle = declared.words.iter().filter(|word| {
         let [theirs, ours] = of(word);
         theirs == ours
     });
-    let idle =
-        idle.map(|word| format!("{slug}: its text declares {word}, which makes no difference"));
+    let idle = idle.map(|word| format!("{slug}: its text declares {word}, which makes no difference"));
     let mut faults: Vec<_> = undeclared.chain(idle).collect();
     if text.is_none() == (theirs != ours) && faults.is_empty() {
-        faults.push(format!(
-            "{slug}: the order differs, or its text declares no difference that there is"
-        ));
+        faults.push(format!("{slug}: the order differs, or its text declares no difference that there is"));
     }
     faults
 }
@@ -200,12 +179,10 @@ fn faults_of(slug: &str, sides: [&Received; 2], text: Option<&Declaration>) -> V
 fn comparable(statement: &str) -> String {
     let statement = statement.to_lowercase();
     let words: Vec<_> = statement.split_whitespace().collect();
-    ["(", ")", ",", "="]
-        .into_iter()
-        .fold(words.join(" "), |text, mark| {
-            let parts: Vec<_> = text.split(mark).map(str::trim).collect();
-            parts.join(mark)
-        })
+    ["(", ")", ",", "="].into_iter().fold(words.join(" "), |text, mark| {
+        let parts: Vec<_> = text.split(mark).map(str::trim).collect();
+        parts.join(mark)
+    })
 }
 
 /// Whether the line has this, and not as a part of a longer name.
@@ -250,17 +227,12 @@ impl Declaration {
         };
         let text = fs::read_to_string(format!("{folder}/{}.md", slug.replace('-', "_")))?;
         let said = |label| {
-            let said = text
-                .split("\n\n")
-                .find_map(|paragraph| paragraph.strip_prefix(label));
+            let said = text.split("\n\n").find_map(|paragraph| paragraph.strip_prefix(label));
             said.map(|said| said.split('\n').collect::<Vec<_>>().join(" "))
         };
         let [Some(en), Some(zh)] = LABELS.map(said) else {
             let half = LABELS.iter().find(|label| text.contains(**label));
-            ensure!(
-                half.is_none(),
-                "{slug}: {half:?} stands in one language alone"
-            );
+            ensure!(half.is_none(), "{slug}: {half:?} stands in one language alone");
             return Ok(None);
         };
         let quoted = en.split('`').skip(1).step_by(2).map(str::to_owned);
@@ -268,15 +240,10 @@ impl Declaration {
         let mut words_of_others = Vec::new();
         for other in others {
             let other = other.trim_end_matches(".md").replace('_', "-");
-            let other =
-                Self::of(&other)?.with_context(|| format!("{slug}: {other} declares nothing"))?;
+            let other = Self::of(&other)?.with_context(|| format!("{slug}: {other} declares nothing"))?;
             words_of_others.extend(other.words.into_iter().chain(other.words_of_others));
         }
-        Ok(Some(Self {
-            in_words: [en, zh],
-            words,
-            words_of_others,
-        }))
+        Ok(Some(Self { in_words: [en, zh], words, words_of_others }))
     }
 }
 
@@ -306,36 +273,25 @@ const ALONE: [&str; 2] = ["Without a printed class: ", "没有原文的类："];
 fn page(language: usize, printed: &Sides, ours: &Sides) -> Result<String> {
     let mut page = HEADS[language].to_owned();
     let is_of_course = |rank: Rank| !rank.is_beyond();
-    let strategies = stock::ALL
-        .iter()
-        .filter(|entry| is_of_course(entry.spec.rank));
-    let steps = seckill::ALL
-        .iter()
-        .filter(|entry| is_of_course(entry.spec.rank));
-    let slugs = strategies
-        .map(|entry| entry.slug)
-        .chain(steps.map(|entry| entry.slug));
+    let strategies = stock::ALL.iter().filter(|entry| is_of_course(entry.spec.rank));
+    let steps = seckill::ALL.iter().filter(|entry| is_of_course(entry.spec.rank));
+    let slugs = strategies.map(|entry| entry.slug).chain(steps.map(|entry| entry.slug));
     let mut alone = Vec::new();
     for slug in slugs {
         let Some((_, command)) = PRINTED.iter().find(|(printed, _)| *printed == slug) else {
             alone.push(format!("`{slug}`"));
             continue;
         };
-        page += &format!(
-            "\n## `{slug}` · `{command}`\n\n{}\n|---|---|---|\n",
-            COLUMNS[language]
-        );
+        page += &format!("\n## `{slug}` · `{command}`\n\n{}\n|---|---|---|\n", COLUMNS[language]);
         for (server, (theirs, ours)) in SERVERS.iter().zip(printed[slug].iter().zip(&ours[slug])) {
             for n in 0..theirs.len().max(ours.len()) {
-                let [theirs, ours] =
-                    [theirs, ours].map(|lines| lines.get(n).map_or("", String::as_str));
+                let [theirs, ours] = [theirs, ours].map(|lines| lines.get(n).map_or("", String::as_str));
                 let same = comparable(theirs) == comparable(ours);
                 let ours = if same { "=".to_owned() } else { cell(ours) };
                 page += &format!("| {server} | {} | {ours} |\n", cell(theirs));
             }
         }
-        let declared = Declaration::of(slug)?
-            .map(|text| format!("{}{}", LABELS[language], text.in_words[language]));
+        let declared = Declaration::of(slug)?.map(|text| format!("{}{}", LABELS[language], text.in_words[language]));
         page += &format!("\n{}\n", declared.as_deref().unwrap_or(SAME[language]));
     }
     page += &format!("\n{}{}\n", ALONE[language], alone.join(", "));
@@ -378,14 +334,7 @@ impl Stand {
             mysql.execute(&*begin).await?;
         }
         monitor(&at.redis[0].url, Arc::clone(&commands)).await?;
-        Ok(Self {
-            redis: redis_at(&at.redis[0].url).await?,
-            zookeeper: proxy,
-            lab,
-            ctx,
-            commands,
-            requests,
-        })
+        Ok(Self { redis: redis_at(&at.redis[0].url).await?, zookeeper: proxy, lab, ctx, commands, requests })
     }
 
     async fn ours(&self) -> Result<Sides> {
@@ -408,10 +357,7 @@ impl Stand {
             self.reset("", "").await?;
             let received = self.record(async { Ok(sell(2).await?) }).await;
             sides.insert(slug.to_owned(), received.context(slug)?);
-            self.outsider()
-                .await?
-                .execute("DELETE FROM tb_voucher_order")
-                .await?;
+            self.outsider().await?.execute("DELETE FROM tb_voucher_order").await?;
         }
         self.ctx.close(TEST_WAIT_LIMIT).await;
         Ok(sides)
@@ -434,8 +380,7 @@ impl Stand {
         let mut outsider = self.outsider().await?;
         wait_until("HikariCP has all its connections", || async {
             let mut outsider = self.outsider().await?;
-            let open =
-                format!("SELECT COUNT(*) FROM information_schema.processlist WHERE db = '{RUN}'");
+            let open = format!("SELECT COUNT(*) FROM information_schema.processlist WHERE db = '{RUN}'");
             let open: i64 = sqlx::query_scalar(&open).fetch_one(&mut outsider).await?;
             Ok(open == JAVA_POOL_SIZE)
         })
@@ -455,9 +400,7 @@ impl Stand {
                 Ok(())
             };
             sides.insert(slug.to_owned(), self.record(sale).await.context(slug)?);
-            outsider
-                .execute(&*format!("DELETE FROM {RUN}.tb_voucher_order"))
-                .await?;
+            outsider.execute(&*format!("DELETE FROM {RUN}.tb_voucher_order")).await?;
         }
         peer.stop().await;
         Ok(sides)
@@ -469,8 +412,7 @@ impl Stand {
 
     /// Both sides read and write the same numbers.
     async fn reset(&self, database: &str, keys: &str) -> Result<()> {
-        let row =
-            format!("UPDATE {database}db_stock SET count = {PIECES}, version = 0 WHERE id = 1");
+        let row = format!("UPDATE {database}db_stock SET count = {PIECES}, version = 0 WHERE id = 1");
         self.outsider().await?.execute(&*row).await?;
         let mut set = redis::cmd("SET");
         set.arg(format!("{keys}stock")).arg(PIECES);
@@ -497,9 +439,7 @@ impl Stand {
     async fn commands_so_far(&self) -> Result<Vec<String>> {
         let mark = "ECHO so far";
         let mut echo = redis::cmd("ECHO");
-        echo.arg("so far")
-            .exec_async(&mut self.redis.clone())
-            .await?;
+        echo.arg("so far").exec_async(&mut self.redis.clone()).await?;
         wait_until("the monitor has come so far", || async {
             Ok(self.commands.lock().iter().any(|line| line == mark))
         })
@@ -536,9 +476,8 @@ fn masked(line: &str) -> String {
         DIGIT => digit(at),
         other => other == at,
     };
-    let begins = |rest: &str, pattern: &str| {
-        rest.chars().count() >= pattern.len() && pattern.chars().zip(rest.chars()).all(is)
-    };
+    let begins =
+        |rest: &str, pattern: &str| rest.chars().count() >= pattern.len() && pattern.chars().zip(rest.chars()).all(is);
     let (mut masked, mut rest) = (String::new(), &line[..]);
     while let Some(next) = rest.chars().next() {
         match MASKS.iter().find(|(pattern, _)| begins(rest, pattern)) {
@@ -546,9 +485,7 @@ fn masked(line: &str) -> String {
                 masked += mask;
                 rest = &rest[pattern.len()..];
                 // The number of an owner's thread or request, or a fraction of a second.
-                let number = rest
-                    .strip_prefix([':', '-', '.'])
-                    .filter(|text| text.starts_with(digit));
+                let number = rest.strip_prefix([':', '-', '.']).filter(|text| text.starts_with(digit));
                 rest = number.unwrap_or(rest).trim_start_matches(digit);
             }
             None => {
@@ -590,9 +527,7 @@ fn proxy(server: String, requests: Lines) -> Result<Proxy> {
             let mut connections = connections.lock();
             let messages = connections.entry(piece.connection).or_default();
             for message in messages.add(piece.bytes) {
-                requests
-                    .lock()
-                    .extend(Request::parse(&message).and_then(in_words));
+                requests.lock().extend(Request::parse(&message).and_then(in_words));
             }
         }
         true
@@ -604,13 +539,7 @@ fn in_words(request: Request) -> Option<String> {
     let end = match &request.operation {
         Operation::Sync => return None,
         Operation::Create { data, flags } => {
-            let mode = [
-                "",
-                "ephemeral",
-                "sequential",
-                "ephemeral sequential",
-                "container",
-            ];
+            let mode = ["", "ephemeral", "sequential", "ephemeral sequential", "container"];
             let mode = mode.get(usize::try_from(*flags).ok()?)?;
             format!("{mode} {}", String::from_utf8_lossy(data))
         }

@@ -41,8 +41,7 @@ async fn without_written_orders_no_claim_about_orders_holds() -> Result<()> {
 #[apply(test!)]
 async fn each_instance_serves_the_same_kept_verdicts() -> Result<()> {
     let lab = labs::full_lab().await?;
-    let [one, other] =
-        [0, 1].map(|n| format!("{}/course/verdicts", lab.addresses().instances[n].url));
+    let [one, other] = [0, 1].map(|n| format!("{}/course/verdicts", lab.addresses().instances[n].url));
     let put = async |lessons: Value| {
         let body = json!({"conditions": {"cores": 2}, "lessons": lessons});
         answer(client().put(&one).json(&body)).await
@@ -57,24 +56,14 @@ async fn each_instance_serves_the_same_kept_verdicts() -> Result<()> {
         })
     };
     let (status, text) = answer(client().get(&other)).await?;
-    ensure!(
-        status == StatusCode::NO_CONTENT,
-        "before the first run: {status} {text}"
-    );
-    for (wrong, field) in [
-        (lesson("9.9", "reproduced"), "lessons[0].id"),
-        (lesson("1.4", "maybe"), "verdict"),
-    ] {
+    ensure!(status == StatusCode::NO_CONTENT, "before the first run: {status} {text}");
+    for (wrong, field) in [(lesson("9.9", "reproduced"), "lessons[0].id"), (lesson("1.4", "maybe"), "verdict")] {
         let (status, text) = put(json!([wrong])).await?;
-        ensure!(
-            status == StatusCode::BAD_REQUEST && text.contains(field),
-            "{field}: {status} {text}"
-        );
+        ensure!(status == StatusCode::BAD_REQUEST && text.contains(field), "{field}: {status} {text}");
     }
-    for run in [
-        json!([lesson("1.4", "reproduced"), lesson("1.5", "unavailable")]),
-        json!([lesson("1.5", "not-reproduced")]),
-    ] {
+    for run in
+        [json!([lesson("1.4", "reproduced"), lesson("1.5", "unavailable")]), json!([lesson("1.5", "not-reproduced")])]
+    {
         let (status, text) = put(run).await?;
         ensure!(status == StatusCode::NO_CONTENT, "{status} {text}");
     }

@@ -56,10 +56,7 @@ async fn a_typed_line_ends_with_its_client() -> Result<()> {
     let (status, words) = stays.await??;
     ensure!(status == StatusCode::OK, "{status} {words}");
     let (status, words) = answer(type_line()).await?;
-    ensure!(
-        status == StatusCode::OK,
-        "the places are not free again: {status} {words}"
-    );
+    ensure!(status == StatusCode::OK, "the places are not free again: {status} {words}");
     labs::keep_for_next_test(lab);
     Ok(())
 }
@@ -71,14 +68,8 @@ async fn no_more_lines_run_at_once_than_places() -> Result<()> {
     let all = join_all((0..60).map(|_| answer(client().post(&line)))).await;
     let all = all.into_iter().collect::<Result<Vec<_>>>()?;
     let count = |of| all.iter().filter(|(status, _)| *status == of).count();
-    let (ran, refused) = (
-        count(StatusCode::OK),
-        count(StatusCode::SERVICE_UNAVAILABLE),
-    );
-    ensure!(
-        ran >= 16 && refused > 0 && ran + refused == 60,
-        "{ran} ran, {refused} were refused"
-    );
+    let (ran, refused) = (count(StatusCode::OK), count(StatusCode::SERVICE_UNAVAILABLE));
+    ensure!(ran >= 16 && refused > 0 && ran + refused == 60, "{ran} ran, {refused} were refused");
     labs::keep_for_next_test(lab);
     Ok(())
 }
@@ -88,20 +79,13 @@ async fn no_page_starts_a_lab() -> Result<()> {
     let lab = labs::full_lab().await?;
     let http = &lab.addresses().http;
     let lessons = claims::ALL.iter().flat_map(|chapter| &chapter.lessons);
-    let own = lessons.filter(|lesson| {
-        lesson
-            .by_hand
-            .iter()
-            .any(|line| line.run.contains("oversell lab --"))
-    });
+    let own = lessons.filter(|lesson| lesson.by_hand.iter().any(|line| line.run.contains("oversell lab --")));
     let mut refused = 0;
     for lesson in own {
         let line = client().post(format!("{http}/classroom/lines/{}/1", lesson.id));
         let (status, words) = answer(line.header("accept", "application/json")).await?;
         ensure!(
-            status == StatusCode::CONFLICT
-                && words.contains("terminal")
-                && words.contains("oversell lab --"),
+            status == StatusCode::CONFLICT && words.contains("terminal") && words.contains("oversell lab --"),
             "{}: {status} {words}",
             lesson.id
         );
@@ -116,26 +100,14 @@ async fn no_page_starts_a_lab() -> Result<()> {
 async fn one_burst_at_a_time() -> Result<()> {
     let lab = labs::full_lab().await?;
     let burst = || {
-        let burst = client().post(format!(
-            "{}/classroom/burst",
-            lab.addresses().instances[0].url
-        ));
+        let burst = client().post(format!("{}/classroom/burst", lab.addresses().instances[0].url));
         answer(burst.json(&json!({"limit": "address"})))
     };
     let all = join_all((0..10).map(|_| burst())).await;
     let all = all.into_iter().collect::<Result<Vec<_>>>()?;
-    let sent = all
-        .iter()
-        .filter(|(status, _)| *status == StatusCode::OK)
-        .count();
-    let refused = all
-        .iter()
-        .filter(|(status, _)| *status == StatusCode::SERVICE_UNAVAILABLE)
-        .count();
-    ensure!(
-        (sent, refused) == (1, 9),
-        "{sent} bursts were sent, {refused} refused"
-    );
+    let sent = all.iter().filter(|(status, _)| *status == StatusCode::OK).count();
+    let refused = all.iter().filter(|(status, _)| *status == StatusCode::SERVICE_UNAVAILABLE).count();
+    ensure!((sent, refused) == (1, 9), "{sent} bursts were sent, {refused} refused");
     let (status, words) = burst().await?;
     ensure!(status == StatusCode::OK, "{status} {words}");
     labs::keep_for_next_test(lab);
@@ -154,13 +126,9 @@ async fn a_hung_instance_does_not_stop_the_front() -> Result<()> {
     let by = parking_lot::Mutex::new(BTreeSet::new());
     let one_client = async || {
         while answered.load(Ordering::Relaxed) < ANSWERS {
-            let answer = client()
-                .get(format!("{http}/check/lock/none?wait_ms=1000"))
-                .send()
-                .await?;
+            let answer = client().get(format!("{http}/check/lock/none?wait_ms=1000")).send().await?;
             let name = answer.headers().get("x-instance").cloned();
-            by.lock()
-                .insert(name.context("no name")?.to_str()?.to_owned());
+            by.lock().insert(name.context("no name")?.to_str()?.to_owned());
             answered.fetch_add(1, Ordering::Relaxed);
         }
         anyhow::Ok(())
@@ -192,25 +160,17 @@ async fn loads_of_one_visitor_and_of_all_have_a_bound() -> Result<()> {
         ensure!(status == expected, "{status} {words}");
     }
     let (status, words) = start(0, 10).await?;
-    ensure!(
-        status == StatusCode::TOO_MANY_REQUESTS && words.contains("runs of one visitor"),
-        "{status} {words}"
-    );
+    ensure!(status == StatusCode::TOO_MANY_REQUESTS && words.contains("runs of one visitor"), "{status} {words}");
     for n in 2..MAX_WAITING {
         let (status, words) = start(n, 10).await?;
         ensure!(status == StatusCode::ACCEPTED, "{n}: {status} {words}");
     }
     let (status, words) = start(MAX_WAITING, 10).await?;
-    ensure!(
-        status == StatusCode::TOO_MANY_REQUESTS && words.contains("runs of all visitors"),
-        "{status} {words}"
-    );
+    ensure!(status == StatusCode::TOO_MANY_REQUESTS && words.contains("runs of all visitors"), "{status} {words}");
     let cleared = client().delete(format!("{http}/classroom/desk/queue"));
     ensure!(answer(cleared).await?.0 == StatusCode::OK);
-    wait_until("a place is free again", || async {
-        Ok(start(MAX_WAITING, 10).await?.0 == StatusCode::ACCEPTED)
-    })
-    .await?;
+    wait_until("a place is free again", || async { Ok(start(MAX_WAITING, 10).await?.0 == StatusCode::ACCEPTED) })
+        .await?;
     lab.stop().await;
     Ok(())
 }

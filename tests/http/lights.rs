@@ -29,10 +29,7 @@ fn says<'a>(lights: &'a Value, instance: &str) -> Vec<&'a str> {
 fn no_server_is_blamed(base: &str, lights: &Value) -> Result<()> {
     let up = |of: &Value| of["servers"]["zookeeper"]["up"] == true;
     let reached = elements(&lights["instances"]).any(up);
-    ensure!(
-        !reached || up(lights),
-        "{base}: a server is blamed: {lights}"
-    );
+    ensure!(!reached || up(lights), "{base}: a server is blamed: {lights}");
     Ok(())
 }
 
@@ -40,32 +37,19 @@ fn no_server_is_blamed(base: &str, lights: &Value) -> Result<()> {
 /// and by the others. Its own view alone is the twin, which blames the server. A killed ZooKeeper is down for all.
 #[apply(test!)]
 async fn an_instance_cut_off_or_stopped_is_no_server_down() -> Result<()> {
-    let lab = Lab::start(Options {
-        links: true,
-        redis_ports: vec![0],
-        ..labs::short_leases()
-    })
-    .await?;
+    let lab = Lab::start(Options { links: true, redis_ports: vec![0], ..labs::short_leases() }).await?;
     let [near, far] = [0, 1].map(|n| lab.addresses().instances[n].clone());
     let all = async |base: &str| lights(base, "?instances=true").await;
 
     lab.cut(&format!("{}-zookeeper", near.name))?;
-    wait_until("it is cut off", || async {
-        Ok(lights(&near.url, "").await?.0 != StatusCode::OK)
-    })
-    .await?;
+    wait_until("it is cut off", || async { Ok(lights(&near.url, "").await?.0 != StatusCode::OK) }).await?;
     for base in [&near.url, &far.url] {
         wait_until("it is told apart from the server", || async {
             let (status, lights) = all(base).await?;
             no_server_is_blamed(base, &lights)?;
-            let blamed = [
-                &lights["servers"]["zookeeper"]["up"],
-                &lights["instances"][0]["servers"]["zookeeper"]["up"],
-            ];
+            let blamed = [&lights["servers"]["zookeeper"]["up"], &lights["instances"][0]["servers"]["zookeeper"]["up"]];
             let words = says(&lights, &near.name).concat();
-            Ok(status == StatusCode::OK
-                && blamed == [true, false]
-                && words.contains("does not reach zookeeper"))
+            Ok(status == StatusCode::OK && blamed == [true, false] && words.contains("does not reach zookeeper"))
         })
         .await?;
     }
@@ -75,10 +59,7 @@ async fn an_instance_cut_off_or_stopped_is_no_server_down() -> Result<()> {
         "the twin, which asks nobody else, blames nobody: {alone}"
     );
     lab.mend("zookeeper")?;
-    wait_until("all is well", || async {
-        Ok(all(&near.url).await?.1["notes"] == json!([]))
-    })
-    .await?;
+    wait_until("all is well", || async { Ok(all(&near.url).await?.1["notes"] == json!([])) }).await?;
 
     let held = tokio::spawn(status(check_url(&near.url, "zk-lock", MINUTE, MINUTE)));
     wait_until_held(&far.url, "zk-lock").await?;
@@ -86,8 +67,7 @@ async fn an_instance_cut_off_or_stopped_is_no_server_down() -> Result<()> {
     let (_, stopped) = all(&far.url).await?;
     let words: String = elements(&stopped["notes"]).map(Value::to_string).collect();
     ensure!(
-        stopped["instances"][0]["up"] == false
-            && words.contains("does not answer: no answer within"),
+        stopped["instances"][0]["up"] == false && words.contains("does not answer: no answer within"),
         "while it is stopped: {stopped}"
     );
     wait_until("its session ends", || async {
@@ -100,8 +80,7 @@ async fn an_instance_cut_off_or_stopped_is_no_server_down() -> Result<()> {
         wait_until("its lost session is told", || async {
             let (status, lights) = all(base).await?;
             no_server_is_blamed(base, &lights)?;
-            let told = says(&lights, &near.name)
-                == [format!("{} has lost its ZooKeeper session", near.name)];
+            let told = says(&lights, &near.name) == [format!("{} has lost its ZooKeeper session", near.name)];
             Ok(told && status == StatusCode::OK && lights["servers"]["zookeeper"]["up"] == true)
         })
         .await?;
@@ -112,9 +91,7 @@ async fn an_instance_cut_off_or_stopped_is_no_server_down() -> Result<()> {
     wait_until("it is down for all", || async {
         let (status, lights) = all(&far.url).await?;
         let of_all = elements(&lights["notes"]).any(|note| note["instance"].is_null());
-        Ok(status == StatusCode::SERVICE_UNAVAILABLE
-            && lights["servers"]["zookeeper"]["up"] == false
-            && of_all)
+        Ok(status == StatusCode::SERVICE_UNAVAILABLE && lights["servers"]["zookeeper"]["up"] == false && of_all)
     })
     .await?;
     lab.stop().await;
@@ -148,10 +125,7 @@ async fn the_lights_name_the_redis_behind_a_link() -> Result<()> {
     let url = lab.addresses().instances[0].url.clone();
     let are = async |redis: &str, replica: &str| {
         let wanted = [named("redis", redis), named("replica", replica)].into();
-        wait_until(&format!("redis is the {redis}"), || async {
-            Ok(roles(&url, "redis").await? == wanted)
-        })
-        .await
+        wait_until(&format!("redis is the {redis}"), || async { Ok(roles(&url, "redis").await? == wanted) }).await
     };
     are("primary", "replica").await?;
     lab.promote().await?;
@@ -180,56 +154,25 @@ async fn the_lights_name_members_and_leader_after_a_fail_over() -> Result<()> {
             false => named(name, follows),
         };
         let wanted: BTreeMap<_, _> = all.iter().map(role).collect();
-        wait_until(&format!("{server}: {first} is the {leads}"), || async {
-            Ok(roles(&url, server).await? == wanted)
-        })
-        .await
+        wait_until(&format!("{server}: {first} is the {leads}"), || async { Ok(roles(&url, server).await? == wanted) })
+            .await
     };
     let zookeeper = ["zookeeper", "zookeeper-2", "zookeeper-3"];
     let leader = lab.zookeeper_leader().await.context("nobody leads")?;
-    are(
-        "mysql",
-        ["mysql", "writer", "standby"],
-        &["mysql", "mysql-2", "mysql-3"],
-    )
-    .await?;
-    are(
-        "redis",
-        ["redis", "primary", "replica"],
-        &["redis", "replica", "replica-2"],
-    )
-    .await?;
+    are("mysql", ["mysql", "writer", "standby"], &["mysql", "mysql-2", "mysql-3"]).await?;
+    are("redis", ["redis", "primary", "replica"], &["redis", "replica", "replica-2"]).await?;
     are("zookeeper", [&leader, "leader", "follower"], &zookeeper).await?;
 
     for dies in ["mysql", "redis", &leader] {
         lab.kill(dies).await?;
     }
-    are(
-        "mysql",
-        ["mysql-2", "writer", "standby"],
-        &["mysql-2", "mysql-3"],
-    )
-    .await?;
+    are("mysql", ["mysql-2", "writer", "standby"], &["mysql-2", "mysql-3"]).await?;
     let main_redis = async || lab.main_redis().await.context("no Sentinel");
-    wait_until("a replica leads", || async {
-        Ok(main_redis().await? != "redis")
-    })
-    .await?;
-    are(
-        "redis",
-        [&main_redis().await?, "primary", "replica"],
-        &["replica", "replica-2"],
-    )
-    .await?;
+    wait_until("a replica leads", || async { Ok(main_redis().await? != "redis") }).await?;
+    are("redis", [&main_redis().await?, "primary", "replica"], &["replica", "replica-2"]).await?;
     let elected = async || lab.zookeeper_leader().await;
-    wait_until("another server leads", || async {
-        Ok(elected().await.is_some())
-    })
-    .await?;
-    let left: Vec<_> = zookeeper
-        .into_iter()
-        .filter(|name| **name != leader)
-        .collect();
+    wait_until("another server leads", || async { Ok(elected().await.is_some()) }).await?;
+    let left: Vec<_> = zookeeper.into_iter().filter(|name| **name != leader).collect();
     let elected = elected().await.context("nobody leads")?;
     are("zookeeper", [&elected, "leader", "follower"], &left).await?;
     lab.stop().await;
@@ -245,15 +188,9 @@ async fn an_instance_is_chosen_by_its_name() -> Result<()> {
     let http = lab.addresses().http.clone();
     put_stock(&http, 1000).await?;
     let buy = async |base: &str, hold_ms: u64| {
-        let answer = client()
-            .post(check_url(base, "mutex", hold_ms, MINUTE))
-            .header("accept", "application/json");
+        let answer = client().post(check_url(base, "mutex", hold_ms, MINUTE)).header("accept", "application/json");
         let answer = answer.send().await?;
-        let by = answer
-            .headers()
-            .get("x-instance")
-            .and_then(|name| name.to_str().ok())
-            .map(str::to_owned);
+        let by = answer.headers().get("x-instance").and_then(|name| name.to_str().ok()).map(str::to_owned);
         anyhow::Ok((answer.status(), by, answer.json::<Value>().await?))
     };
     for instance in &lab.addresses().instances {
@@ -286,9 +223,6 @@ async fn an_instance_is_chosen_by_its_name() -> Result<()> {
         "names that are none: {unknown} {of_another}"
     );
     let is_unknown = status == StatusCode::BAD_GATEWAY && answer["outcome"] == "unknown";
-    ensure!(
-        is_unknown && gone == 0,
-        "of a dead one: {status} {by:?} {answer}, {gone} gone"
-    );
+    ensure!(is_unknown && gone == 0, "of a dead one: {status} {by:?} {answer}, {gone} gone");
     Ok(())
 }

@@ -38,8 +38,7 @@ async fn an_instance_starts_without_its_servers_and_recovers() -> Result<()> {
         let buys = http::client().get(check_url(&base, strategy.slug, 0, 2000));
         let answer = buys.send().await?;
         ensure!(
-            answer.status() == StatusCode::SERVICE_UNAVAILABLE
-                && answer.headers().contains_key("retry-after"),
+            answer.status() == StatusCode::SERVICE_UNAVAILABLE && answer.headers().contains_key("retry-after"),
             "{} without servers: {answer:?}",
             strategy.slug
         );
@@ -114,20 +113,11 @@ async fn a_second_signal_ends_an_instance_at_once() -> Result<()> {
     request.read_u8().await?;
 
     labs::terminate(instance.id())?;
-    wait_until("it listens no more", || async {
-        Ok(TcpStream::connect(address).await.is_err())
-    })
-    .await?;
-    ensure!(
-        instance.try_wait()?.is_none(),
-        "it did not wait for the request: the test shows nothing"
-    );
+    wait_until("it listens no more", || async { Ok(TcpStream::connect(address).await.is_err()) }).await?;
+    ensure!(instance.try_wait()?.is_none(), "it did not wait for the request: the test shows nothing");
     labs::terminate(instance.id())?;
     let ended = within_limit("its end", instance.wait()).await??;
-    ensure!(
-        !ended.success(),
-        "it ended as if nothing had been under way"
-    );
+    ensure!(!ended.success(), "it ended as if nothing had been under way");
     Ok(())
 }
 
@@ -148,10 +138,7 @@ async fn an_instance_that_dies_under_load_is_passed_over() -> Result<()> {
     lab.stop().await;
     // The requests in flight at its death, and an occasional probe of the dead one; not a third of all later ones.
     let (lost, refused) = (row.counts.unknown, row.counts.errors);
-    ensure!(
-        lost <= MORE / 5 && refused == 0,
-        "{lost} answers were lost, and {refused} requests refused"
-    );
+    ensure!(lost <= MORE / 5 && refused == 0, "{lost} answers were lost, and {refused} requests refused");
     Ok(())
 }
 
@@ -159,18 +146,12 @@ async fn an_instance_that_dies_under_load_is_passed_over() -> Result<()> {
 /// server. Of several MySQL nodes it takes the next one.
 #[apply(test!)]
 async fn an_instance_without_writes_is_not_ready() -> Result<()> {
-    let lab = Lab::start(Options {
-        without: vec![Part::Instances, Part::Nginx],
-        redis_ports: vec![0],
-        ..labs::program()
-    })
-    .await?;
+    let lab =
+        Lab::start(Options { without: vec![Part::Instances, Part::Nginx], redis_ports: vec![0], ..labs::program() })
+            .await?;
     let at = lab.addresses();
     let mut outsider = MySqlConnection::connect(&at.mysql.url).await?;
-    for statement in [
-        "CREATE USER shop@'127.0.0.1'",
-        "GRANT ALL ON test.* TO shop@'127.0.0.1'",
-    ] {
+    for statement in ["CREATE USER shop@'127.0.0.1'", "GRANT ALL ON test.* TO shop@'127.0.0.1'"] {
         outsider.execute(statement).await?;
     }
     let shop = at.mysql.url.replace("root@", "shop@");
@@ -189,14 +170,9 @@ async fn an_instance_without_writes_is_not_ready() -> Result<()> {
     let read = || serde_json::from_slice::<InstanceAddress>(&std::fs::read(&json).ok()?).ok();
     wait_until("its address", || async { Ok(read().is_some()) }).await?;
     let url = read().context("no address")?.url;
-    let is_ready = async || -> Result<bool> {
-        Ok(status(format!("{url}/health/ready")).await? == StatusCode::OK)
-    };
+    let is_ready = async || -> Result<bool> { Ok(status(format!("{url}/health/ready")).await? == StatusCode::OK) };
     let says = async |server: &str, why: &str| -> Result<bool> {
-        let answer = http::client()
-            .get(format!("{url}/health/ready"))
-            .send()
-            .await?;
+        let answer = http::client().get(format!("{url}/health/ready")).send().await?;
         let is_down = answer.status() == StatusCode::SERVICE_UNAVAILABLE;
         let states: serde_json::Value = answer.json().await?;
         Ok(is_down && states["servers"][server]["detail"].as_str() == Some(why))
@@ -210,19 +186,14 @@ async fn an_instance_without_writes_is_not_ready() -> Result<()> {
     let user = async || -> Result<String> {
         ctx.forget_idle();
         let mut conn = ctx.db.conn(TEST_WAIT_LIMIT).await?;
-        let user = sqlx::query_scalar("SELECT CURRENT_USER()")
-            .fetch_one(&mut *conn)
-            .await?;
+        let user = sqlx::query_scalar("SELECT CURRENT_USER()").fetch_one(&mut *conn).await?;
         conn.done();
         Ok(user)
     };
     ensure!(user().await?.starts_with("shop"), "the first is not taken");
     outsider.execute("SET GLOBAL read_only = ON").await?;
     wait_until("mysql is read-only", || says("mysql", "it is read-only")).await?;
-    ensure!(
-        user().await?.starts_with("root"),
-        "the first is taken, and takes no writes"
-    );
+    ensure!(user().await?.starts_with("root"), "the first is taken, and takes no writes");
     outsider.execute("SET GLOBAL read_only = OFF").await?;
     wait_until("it is ready again", &is_ready).await?;
 
@@ -230,12 +201,7 @@ async fn an_instance_without_writes_is_not_ready() -> Result<()> {
     let mut redis = redis.get_multiplexed_async_connection().await?;
     for (setting, bad, good, why) in [
         ("maxmemory", "1", "0", "it is full (maxmemory)"),
-        (
-            "min-replicas-to-write",
-            "1",
-            "0",
-            "its main node or its replicas are away",
-        ),
+        ("min-replicas-to-write", "1", "0", "its main node or its replicas are away"),
     ] {
         let mut set = redis::cmd("CONFIG");
         set.arg("SET").arg(setting).arg(bad);

@@ -16,20 +16,13 @@ async fn an_impossible_fault_is_refused_with_a_reason() -> Result<()> {
         let [near, far] = [0, 1].map(|n| at.instances[n].clone());
         let inject = async |action: &str, member: &str| {
             let fault = json!({ "action": action, "member": member });
-            let request = client()
-                .post(format!("{}/lab/faults", near.url))
-                .header("accept", "application/json")
-                .json(&fault);
+            let request =
+                client().post(format!("{}/lab/faults", near.url)).header("accept", "application/json").json(&fault);
             let (status, body) = answer(request).await?;
             anyhow::Ok((status.as_u16(), serde_json::from_str::<Value>(&body)?))
         };
         for (action, member, status, words) in [
-            (
-                "pause",
-                "8888",
-                400,
-                "member: must be one of mysql, zookeeper, redis",
-            ),
+            ("pause", "8888", 400, "member: must be one of mysql, zookeeper, redis"),
             ("break", "redis", 400, "action"),
             ("pause", near.name.as_str(), 400, "is asked itself"),
             ("pause", "nginx", 400, "member: must be one of"),
@@ -39,10 +32,7 @@ async fn an_impossible_fault_is_refused_with_a_reason() -> Result<()> {
         ] {
             let (code, body) = inject(action, member).await?;
             ensure!(
-                code == status
-                    && body["detail"]
-                        .as_str()
-                        .is_some_and(|detail| detail.contains(words)),
+                code == status && body["detail"].as_str().is_some_and(|detail| detail.contains(words)),
                 "{action} {member}: {code} {body}"
             );
         }
@@ -51,16 +41,12 @@ async fn an_impossible_fault_is_refused_with_a_reason() -> Result<()> {
             let member = elements(&lab["members"]).find(|m| m["name"] == name)?;
             member["state"].as_str().map(str::to_owned)
         };
-        ensure!(
-            paused.0 == 200 && state(&paused.1, &far.name).as_deref() == Some("paused"),
-            "{paused:?}"
-        );
+        ensure!(paused.0 == 200 && state(&paused.1, &far.name).as_deref() == Some("paused"), "{paused:?}");
         inject("resume", &far.name).await?;
 
         for (lesson, refused) in [("2.10.4", true), ("1.1", false)] {
             let replays = format!("{}/replays", far.url);
-            let (_, started) =
-                answer(client().post(format!("{replays}/{lesson}?pace=step"))).await?;
+            let (_, started) = answer(client().post(format!("{replays}/{lesson}?pace=step"))).await?;
             let (status, body) = inject("pause", "redis-2").await?;
             inject("resume", "redis-2").await?;
             let started: Value = serde_json::from_str(&started)?;
@@ -68,10 +54,7 @@ async fn an_impossible_fault_is_refused_with_a_reason() -> Result<()> {
             let id = id.with_context(|| format!("{lesson}: {started}"))?;
             client().delete(format!("{replays}/{id}")).send().await?;
             ask(format!("{replays}/{id}/events")).await?;
-            ensure!(
-                (status == 409) == refused,
-                "while {lesson} is played: {status} {body}"
-            );
+            ensure!((status == 409) == refused, "while {lesson} is played: {status} {body}");
         }
         Ok(())
     })

@@ -49,9 +49,7 @@ async fn instances_on_three_nodes_create_the_tables_once() -> Result<()> {
     .await?;
     let at = lab.addresses().clone();
     let nodes: Vec<_> = at.mysql_nodes().map(|node| node.url.as_str()).collect();
-    let [one, two, _] = &at.instances[..] else {
-        bail!("three instances")
-    };
+    let [one, two, _] = &at.instances[..] else { bail!("three instances") };
     let (one, two) = (one.url.as_str(), two.url.as_str());
     let files = oversell_lab::migrations::migrator().iter().count() as i64;
     for node in &nodes {
@@ -79,18 +77,8 @@ async fn instances_on_three_nodes_create_the_tables_once() -> Result<()> {
         Ok(status == StatusCode::SERVICE_UNAVAILABLE && words.contains("not part of its cluster"))
     })
     .await?;
-    for slug in [
-        "none",
-        "single-update",
-        "select-for-update",
-        "version-cas",
-        "table-lock",
-    ] {
-        body_with_status(
-            check_url(one, slug, 0, 100),
-            StatusCode::SERVICE_UNAVAILABLE,
-        )
-        .await?;
+    for slug in ["none", "single-update", "select-for-update", "version-cas", "table-lock"] {
+        body_with_status(check_url(one, slug, 0, 100), StatusCode::SERVICE_UNAVAILABLE).await?;
     }
     body_with_status(format!("{one}/health/live"), StatusCode::OK).await?;
     lab.stop().await;
@@ -114,10 +102,7 @@ async fn read_after_all_that_was_written(at: &Addresses, one: &str, two: &str) -
     node.execute("FLUSH TABLES WITH READ LOCK").await?;
     put_stock(one, 7).await?;
     let before = count(plain).await?;
-    ensure!(
-        before == 10,
-        "the node has {before}: it applies what it is to hold back"
-    );
+    ensure!(before == 10, "the node has {before}: it applies what it is to hold back");
     let stock = tokio::spawn(body_with_status(format!("{two}/stock"), StatusCode::OK));
     let causal = tokio::spawn(count(causal));
     wait_until_number_is(nodes[1], WAIT, 2).await?;
@@ -175,10 +160,7 @@ async fn a_rollback_by_another_node_is_retried_and_refuses_nobody() -> Result<()
             "{literal}: {told:?}: nobody was in another's way, or not each piece was sold once"
         );
         let told = sell_out(&site, retried, PIECES).await?;
-        ensure!(
-            (told.refused, told.sold, told.gone) == (0, PIECES, PIECES),
-            "{retried}: of {PIECES} pieces {told:?}"
-        );
+        ensure!((told.refused, told.sold, told.gone) == (0, PIECES, PIECES), "{retried}: of {PIECES} pieces {told:?}");
     }
     lab.stop().await;
     Ok(())
@@ -213,9 +195,7 @@ async fn sell_out(site: &Site, slug: &'static str, pieces: i64) -> Result<Outcom
                         told.sold += 1;
                         told.retries += sold.retries;
                     }
-                    Err(Error::Timeout { waited, .. }) if waited < TEST_WAIT_LIMIT / 2 => {
-                        told.refused += 1
-                    }
+                    Err(Error::Timeout { waited, .. }) if waited < TEST_WAIT_LIMIT / 2 => told.refused += 1,
                     Err(Error::SoldOut) => break,
                     Err(other) => return Err(other.into()),
                 }

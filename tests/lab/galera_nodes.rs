@@ -72,28 +72,16 @@ impl Nodes {
         let folder = tempfile::Builder::new().prefix("galera-").tempdir()?;
         let path = folder.path();
         fs::create_dir(path.join("bin"))?;
-        for (name, text) in [
-            ("docker-entrypoint.sh", ENTRYPOINT),
-            ("mariadbd", SERVER),
-            ("wsrep_sst_held", STATE),
-        ] {
+        for (name, text) in [("docker-entrypoint.sh", ENTRYPOINT), ("mariadbd", SERVER), ("wsrep_sst_held", STATE)] {
             let file = path.join("bin").join(name);
             fs::write(&file, text)?;
             fs::set_permissions(file, PermissionsExt::from_mode(0o755))?;
         }
         let id = std::process::id();
         let name = |n| format!("127.{}.{}.{n}", 64 + (id >> 8) % 64, id % 256);
-        let nodes = (1..=3).map(|n| {
-            Arc::new(Node {
-                name: name(n),
-                up: watch::Sender::new(true),
-                runs: Mutex::new(None),
-            })
-        });
-        let nodes = Self {
-            nodes: nodes.collect(),
-            folder,
-        };
+        let nodes =
+            (1..=3).map(|n| Arc::new(Node { name: name(n), up: watch::Sender::new(true), runs: Mutex::new(None) }));
+        let nodes = Self { nodes: nodes.collect(), folder };
         nodes.run_by(GALERA)?;
         let path = nodes.folder.path();
         own(path)?;
@@ -135,10 +123,7 @@ impl Nodes {
         command
             .args(args)
             .current_dir(&home)
-            .env(
-                "PATH",
-                format!("{}:{path}:/usr/sbin", folder.join("bin").display()),
-            )
+            .env("PATH", format!("{}:{path}:/usr/sbin", folder.join("bin").display()))
             .env("HOME", &home)
             .env("DATA", home.join("data"))
             .env("SEED", folder.join("seed"))
@@ -149,10 +134,7 @@ impl Nodes {
             .env("MYSQL_ROOT_PASSWORD", "")
             .stdin(Stdio::null())
             .process_group(0);
-        let log = fs::File::options()
-            .create(true)
-            .append(true)
-            .open(home.join("log"));
+        let log = fs::File::options().create(true).append(true).open(home.join("log"));
         if let Ok(log) = log {
             command.stdout(log.try_clone().map_or_else(|_| Stdio::null(), Stdio::from));
             command.stderr(log);
@@ -172,10 +154,7 @@ impl Nodes {
             for (here, there) in [
                 ("$(hostname)", node.name.clone()),
                 ("/var/lib/mysql", home.join("data").display().to_string()),
-                (
-                    "/waiting/",
-                    format!("{}/", self.folder.path().join("waiting").display()),
-                ),
+                ("/waiting/", format!("{}/", self.folder.path().join("waiting").display())),
                 (" --user=mysql", String::new()),
                 ("sst-method=rsync", "sst-method=held".to_owned()),
             ] {
@@ -249,9 +228,7 @@ impl Nodes {
                 }
             }
         };
-        timeout(within, one)
-            .await
-            .context("they never are one cluster again")
+        timeout(within, one).await.context("they never are one cluster again")
     }
 
     /// Two nodes die at once and stay down, so the third has no majority.
@@ -276,10 +253,7 @@ impl Nodes {
     async fn all_are_started_anew(&self, within: Duration) -> Result<()> {
         self.lose_the_majority().await?;
         self.up(0);
-        wait_until("the first one has decided", || async {
-            Ok(self.has_decided(0))
-        })
-        .await?;
+        wait_until("the first one has decided", || async { Ok(self.has_decided(0)) }).await?;
         self.signal(2, Signal::SIGTERM);
         self.up(1);
         self.wait_until_one_cluster(within).await
@@ -306,12 +280,8 @@ impl Nodes {
     /// As after a failed transfer: the server runs outside of the cluster, which goes on.
     async fn one_falls_out(&self, within: Duration) -> Result<()> {
         let mut node = self.connect(2).await?;
-        node.execute("SET GLOBAL wsrep_cluster_address = ''")
-            .await?;
-        wait_until("it is out", || async {
-            Ok(self.status_value(0, "wsrep_cluster_size").await == "2")
-        })
-        .await?;
+        node.execute("SET GLOBAL wsrep_cluster_address = ''").await?;
+        wait_until("it is out", || async { Ok(self.status_value(0, "wsrep_cluster_size").await == "2") }).await?;
         self.wait_until_one_cluster(within).await
     }
 
@@ -376,15 +346,11 @@ async fn nodes_without_a_majority_rejoin_with_all_their_data() -> Result<()> {
     let nodes = Nodes::start().await?;
     nodes.wait_until_one_cluster(CLUSTER_TIMEOUT).await?;
     let mut first = nodes.connect(0).await?;
-    first
-        .execute("CREATE TABLE test.kept (id INT PRIMARY KEY)")
-        .await?;
+    first.execute("CREATE TABLE test.kept (id INT PRIMARY KEY)").await?;
     first.execute("INSERT INTO test.kept VALUES (1)").await?;
     nodes.restart_dead_nodes(CLUSTER_TIMEOUT).await?;
     nodes.all_are_started_anew(CLUSTER_TIMEOUT).await?;
-    nodes
-        .all_are_started_anew_while_one_joins(CLUSTER_TIMEOUT)
-        .await?;
+    nodes.all_are_started_anew_while_one_joins(CLUSTER_TIMEOUT).await?;
     nodes.one_falls_out(CLUSTER_TIMEOUT).await?;
     nodes.all_die_and_go_on(CLUSTER_TIMEOUT).await?;
 
@@ -394,14 +360,9 @@ async fn nodes_without_a_majority_rejoin_with_all_their_data() -> Result<()> {
     };
     let stays = twin("((lost > 10))", "((lost < 0))")?;
     nodes.begin_anew_by(&stays).await?;
-    caught(
-        nodes.restart_dead_nodes(TEST_WAIT_LIMIT).await,
-        "never are one",
-    )?;
+    caught(nodes.restart_dead_nodes(TEST_WAIT_LIMIT).await, "never are one")?;
     nodes.begin_anew_by(&stays).await?;
-    let joined = nodes
-        .all_are_started_anew_while_one_joins(TEST_WAIT_LIMIT)
-        .await;
+    let joined = nodes.all_are_started_anew_while_one_joins(TEST_WAIT_LIMIT).await;
     caught(joined, "never are one")?;
     let looks_at_others = twin("[[ -z $own ]] && ", "")?;
     nodes.begin_anew_by(&looks_at_others).await?;
@@ -409,16 +370,11 @@ async fn nodes_without_a_majority_rejoin_with_all_their_data() -> Result<()> {
     nodes.begin_anew_by(GALERA).await?;
     let counts_anew = twin("--wsrep-start-position=\"$position\" ", "")?;
     nodes.run_by(&counts_anew)?;
-    caught(
-        nodes.all_die_and_go_on(CLUSTER_TIMEOUT).await,
-        "another cluster",
-    )?;
+    caught(nodes.all_die_and_go_on(CLUSTER_TIMEOUT).await, "another cluster")?;
 
     for n in 0..3 {
         let mut node = nodes.connect(n).await?;
-        let kept: i64 = sqlx::query_scalar("SELECT COUNT(*) FROM test.kept")
-            .fetch_one(&mut node)
-            .await?;
+        let kept: i64 = sqlx::query_scalar("SELECT COUNT(*) FROM test.kept").fetch_one(&mut node).await?;
         ensure!(kept == 1, "what was committed is gone from node {n}");
     }
     Ok(())

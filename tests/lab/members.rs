@@ -24,24 +24,12 @@ async fn no_process_of_a_lab_is_root_and_both_page_urls_agree() -> Result<()> {
     let servers = [at.mysql.pid, at.zookeeper.pid, at.nginx.pid];
     let nodes = at.redis.iter().map(|node| node.pid);
     let instances = at.instances.iter().map(|instance| instance.pid);
-    let root: Vec<_> = servers
-        .into_iter()
-        .chain(nodes)
-        .chain(instances)
-        .flat_map(with_children)
-        .filter(|pid| is_root(*pid))
-        .collect();
-    ensure!(
-        root.is_empty() && lab.warning().is_none(),
-        "processes that run as root: {root:?}; {:?}",
-        lab.warning()
-    );
+    let root: Vec<_> =
+        servers.into_iter().chain(nodes).chain(instances).flat_map(with_children).filter(|pid| is_root(*pid)).collect();
+    ensure!(root.is_empty() && lab.warning().is_none(), "processes that run as root: {root:?}; {:?}", lab.warning());
     let through_nginx = page(&at.http).await?;
     let embedded = page(&at.instances[0].url).await?;
-    ensure!(
-        through_nginx == embedded,
-        "{through_nginx:?} through nginx, {embedded:?} without"
-    );
+    ensure!(through_nginx == embedded, "{through_nginx:?} through nginx, {embedded:?} without");
     labs::keep_for_next_test(lab);
     Ok(())
 }
@@ -50,12 +38,7 @@ async fn no_process_of_a_lab_is_root_and_both_page_urls_agree() -> Result<()> {
 async fn page(base: &str) -> Result<(String, Vec<String>)> {
     let answer = client().get(base).send().await?;
     let mut headers = Vec::new();
-    for name in [
-        "content-security-policy",
-        "referrer-policy",
-        "x-content-type-options",
-        "cache-control",
-    ] {
+    for name in ["content-security-policy", "referrer-policy", "x-content-type-options", "cache-control"] {
         let header = answer.headers().get(name);
         let header = header.with_context(|| format!("{base} leaves out {name}"))?;
         headers.push(header.to_str()?.to_owned());
@@ -99,13 +82,8 @@ async fn by_hand(lab_json: &Path, start: Addresses) -> Result<()> {
             .output()
             .await?;
         let ended = said.status.code();
-        let said = [said.stdout, said.stderr]
-            .map(|text| String::from_utf8_lossy(&text).into_owned())
-            .concat();
-        ensure!(
-            ended == Some(code) && said.contains(words),
-            "{action} {member}: {ended:?}, {said}"
-        );
+        let said = [said.stdout, said.stderr].map(|text| String::from_utf8_lossy(&text).into_owned()).concat();
+        ensure!(ended == Some(code) && said.contains(words), "{action} {member}: {ended:?}, {said}");
         Ok(())
     };
     let instance = &start.instances[0];
@@ -127,24 +105,15 @@ async fn by_hand(lab_json: &Path, start: Addresses) -> Result<()> {
     );
     expect("kill", "redis-2", 2, "redis-2 is not running").await?;
     expect("start", "redis-2", 0, "runs again").await?;
-    ensure!(
-        !status(now()?.redis[1].pid).is_empty(),
-        "redis-2 was to run again, and lab.json to say so"
-    );
+    ensure!(!status(now()?.redis[1].pid).is_empty(), "redis-2 was to run again, and lab.json to say so");
     let members = "the lab has no redis-3; it has mysql, zookeeper, redis, redis-2, ";
     expect("kill", "redis-3", 2, members).await?;
     expect("cut", "redis", 2, "`oversell lab --ways`").await?;
 
     let control = start.control.context("the lab accepts no faults")?;
-    let fault = format!(
-        r#"{{"action":"kill","member":"{}","by_ms":0}}"#,
-        instance.name
-    );
-    let request = client()
-        .put(&control.url)
-        .bearer_auth("0".repeat(32))
-        .header("content-type", "application/json")
-        .body(fault);
+    let fault = format!(r#"{{"action":"kill","member":"{}","by_ms":0}}"#, instance.name);
+    let request =
+        client().put(&control.url).bearer_auth("0".repeat(32)).header("content-type", "application/json").body(fault);
     let (refused, words) = answer(request).await?;
     ensure!(
         refused == StatusCode::UNAUTHORIZED && !status(instance.pid).is_empty(),
@@ -173,11 +142,7 @@ async fn the_clock_of_one_node_jumps_and_is_set_right() -> Result<()> {
         for node in &at {
             let mut node = redis_at(&node.url).await?;
             let mut sent = redis::cmd(command[0]);
-            answers.push(
-                sent.arg(&command[1..])
-                    .query_async::<Value>(&mut node)
-                    .await?,
-            );
+            answers.push(sent.arg(&command[1..]).query_async::<Value>(&mut node).await?);
         }
         anyhow::Ok(answers)
     };
@@ -205,17 +170,11 @@ async fn the_clock_of_one_node_jumps_and_is_set_right() -> Result<()> {
 #[apply(test!)]
 async fn a_way_is_cut_slowed_and_mended_and_a_session_ends() -> Result<()> {
     const CUT_OFF: &[StatusCode] = &[StatusCode::SERVICE_UNAVAILABLE];
-    let mut lab = Lab::start(Options {
-        links: true,
-        instance_ports: vec![0; 2],
-        redis_ports: vec![0],
-        ..labs::short_leases()
-    })
-    .await?;
+    let mut lab =
+        Lab::start(Options { links: true, instance_ports: vec![0; 2], redis_ports: vec![0], ..labs::short_leases() })
+            .await?;
     let [near, far] = [0, 1].map(|n| lab.addresses().instances[n].clone());
-    let ask = |instance: &addresses::InstanceAddress, path: &str| {
-        ask(format!("{}/check/lock/{path}", instance.url))
-    };
+    let ask = |instance: &addresses::InstanceAddress, path: &str| ask(format!("{}/check/lock/{path}", instance.url));
     let answers = async |instance: &addresses::InstanceAddress, status: StatusCode| {
         let (seen, words) = ask(instance, "redis-script").await?;
         let known = [StatusCode::OK, StatusCode::SERVICE_UNAVAILABLE].contains(&seen);
@@ -228,10 +187,7 @@ async fn a_way_is_cut_slowed_and_mended_and_a_session_ends() -> Result<()> {
         buyers.wait_until_refused().await?;
         // The forwarding tasks apply the cut, each as soon as it runs.
         wait_until("it is cut off", || answers(&near, CUT_OFF[0])).await?;
-        ensure!(
-            answers(&far, StatusCode::OK).await?,
-            "the other one is cut off, too"
-        );
+        ensure!(answers(&far, StatusCode::OK).await?, "the other one is cut off, too");
         buyers.buy(100).await?;
         lab.mend("redis")?;
         wait_until("it is mended", || answers(&near, StatusCode::OK)).await
@@ -243,10 +199,7 @@ async fn a_way_is_cut_slowed_and_mended_and_a_session_ends() -> Result<()> {
     let begun = Instant::now();
     let slow = ask(&near, "single-update").await?;
     let took = begun.elapsed();
-    ensure!(
-        slow.0 == StatusCode::OK && took >= late,
-        "by a slow way after {took:?}: {slow:?}"
-    );
+    ensure!(slow.0 == StatusCode::OK && took >= late, "by a slow way after {took:?}: {slow:?}");
     // A client that hangs up before the answer to its INSERT leaves no row.
     let pool = MySqlPool::connect(&lab.addresses().mysql.url).await?;
     let rows = async || {
@@ -261,13 +214,7 @@ async fn a_way_is_cut_slowed_and_mended_and_a_session_ends() -> Result<()> {
     wait_until("its row is gone", async || Ok(rows().await? == 0)).await?;
 
     let zookeeper = &lab.addresses().zookeeper.connect;
-    let nodes = async || {
-        anyhow::Ok(
-            labs::child_nodes(zookeeper, "/distributed/zk-lock")
-                .await?
-                .len(),
-        )
-    };
+    let nodes = async || anyhow::Ok(labs::child_nodes(zookeeper, "/distributed/zk-lock").await?.len());
     let holder = ask(&near, "zk-lock?hold_ms=60000");
     let ends = async {
         wait_until("it is held", async || Ok(nodes().await? == 1)).await?;
@@ -279,10 +226,7 @@ async fn a_way_is_cut_slowed_and_mended_and_a_session_ends() -> Result<()> {
     ended?;
     let next = ask(&far, "zk-lock").await?;
     ensure!(next.0 == StatusCode::OK, "the next one: {next:?}");
-    caught(
-        lab.cut("8888-redis").map_err(Into::into),
-        "no link 8888-redis",
-    )?;
+    caught(lab.cut("8888-redis").map_err(Into::into), "no link 8888-redis")?;
     lab.stop().await;
     Ok(())
 }

@@ -40,8 +40,7 @@ fn instance(node: &ClusterNode, servers: &Servers, prefix: &str) -> Arc<Ctx> {
 
 /// Nothing was changed, and the answer names the setting that helps.
 fn ensure_refused<T: Debug>(came: Result<T, Error>, words: &str) -> Result<()> {
-    let named =
-        matches!(&came, Err(Error::Refuses { server: "redis", why, .. }) if why.contains(words));
+    let named = matches!(&came, Err(Error::Refuses { server: "redis", why, .. }) if why.contains(words));
     ensure!(named, "not refused with {words}: {came:?}");
     Ok(())
 }
@@ -66,29 +65,19 @@ async fn a_refusal_on_three_nodes_changes_nothing_and_says_why(servers: &Servers
             }
             let seen = site.stock(Store::MySql).await;
             ensure!(seen == left, "{prefix}: not {left} but {seen}");
-            let on = |name: &str| {
-                ctx.redis_key(&Job::new(site.id, TEST_WAIT_LIMIT, TEST_WAIT_LIMIT).redis_name(name))
-            };
+            let on = |name: &str| ctx.redis_key(&Job::new(site.id, TEST_WAIT_LIMIT, TEST_WAIT_LIMIT).redis_name(name));
             let stock_is_there = has(&on("stock")).await?;
             if stock_is_there {
-                ctx.redis
-                    .connection()
-                    .set::<_, _, ()>(on("stock"), 500)
-                    .await?;
+                ctx.redis.connection().set::<_, _, ()>(on("stock"), 500).await?;
             }
             for strategy in stock::ALL.iter() {
                 let redlock = strategy.slug == "redis-redlock";
-                if strategy.is_own_lock()
-                    || redlock
-                    || !strategy.spec.needs.contains(&Server::Redis)
-                {
+                if strategy.is_own_lock() || redlock || !strategy.spec.needs.contains(&Server::Redis) {
                     continue;
                 }
                 let mut sells = strategy.spec.store == Store::MySql || stock_is_there;
                 for name in strategy.spec.names {
-                    if let Name::Redis(name) | Name::RedisFor(name, _) | Name::RedisCount(name) =
-                        name
-                    {
+                    if let Name::Redis(name) | Name::RedisFor(name, _) | Name::RedisCount(name) = name {
                         sells &= has(&on(name)).await?;
                     }
                 }
@@ -116,18 +105,14 @@ async fn a_refusal_on_three_nodes_changes_nothing_and_says_why(servers: &Servers
 
 /// Lessons without waits have all keys in the one slot, and so has the reset.
 async fn visited_and_reset(ctx: &Ctx, id: i64) -> Result<()> {
-    let in_redis = classroom::windows()
-        .filter(|window| window.wait.is_none() && !window.path.starts_with("/test/zk"));
+    let in_redis = classroom::windows().filter(|window| window.wait.is_none() && !window.path.starts_with("/test/zk"));
     for window in in_redis {
         let visit = (window.visit)(ctx, &Job::new(id, Duration::ZERO, TEST_WAIT_LIMIT)).await;
         visit.with_context(|| window.path)?;
     }
     let mut redis = ctx.redis.connection();
     let written: Vec<String> = redis.keys(format!("*:{id}*")).await?;
-    ensure!(
-        written.len() > 1,
-        "the lessons have written nothing to clear"
-    );
+    ensure!(written.len() > 1, "the lessons have written nothing to clear");
     let kept: i64 = redis.ttl(ctx.redis_key(&format!("latch:{id}"))).await?;
     ensure!(kept > 0, "nothing ends the latch of a class that has gone");
     stock_admin::reset(ctx, id, 500, None).await?;
@@ -168,11 +153,7 @@ async fn one_node_of_all_slots_resets_by_slot_and_claims_in_one(servers: &Server
 
         let voucher = on_sale(&ctx, 10).await?;
         let step = seckill::find("script-stream").context("no step")?;
-        let ordered = (step.spec.place)(
-            &ctx,
-            &Order::new(voucher, 7, Duration::ZERO, TEST_WAIT_LIMIT),
-        )
-        .await;
+        let ordered = (step.spec.place)(&ctx, &Order::new(voucher, 7, Duration::ZERO, TEST_WAIT_LIMIT)).await;
         if prefix == BRACES {
             let order = ordered?.order_id;
             ctx.tasks.spawn(Consumer::new(Ctx::clone(&ctx)).run());
@@ -198,9 +179,7 @@ async fn one_node_of_all_slots_resets_by_slot_and_claims_in_one(servers: &Server
         ensure!(count == 9, "{prefix}: a refused reset leaves {count}");
         limit.arg(0).exec_async(&mut redis).await?;
         ctx.close(TEST_WAIT_LIMIT).await;
-        redis::cmd("FLUSHALL")
-            .exec_async(&mut redis_at(&node.url).await?)
-            .await?;
+        redis::cmd("FLUSHALL").exec_async(&mut redis_at(&node.url).await?).await?;
     }
     Ok(())
 }
@@ -217,19 +196,13 @@ async fn an_instance_sells_on_a_cluster_and_says_what_needs_braces() -> Result<(
             ..short_leases()
         };
         options.env.extend([
-            (
-                "OVERSELL__REDIS__URL".to_owned(),
-                cluster.nodes[0].url.clone(),
-            ),
+            ("OVERSELL__REDIS__URL".to_owned(), cluster.nodes[0].url.clone()),
             ("OVERSELL__REDIS__PREFIX".to_owned(), prefix.to_owned()),
         ]);
         let lab = Lab::start(options).await?;
         let base = &lab.addresses().instances[0].url;
         // The lab runs no Redis of its own, so it does not wait until the instance is ready.
-        wait_until("it is ready", async || {
-            Ok(status(format!("{base}/health/ready")).await? == StatusCode::OK)
-        })
-        .await?;
+        wait_until("it is ready", async || Ok(status(format!("{base}/health/ready")).await? == StatusCode::OK)).await?;
         put_stock(base, 5000).await?;
         let mut sold = [0, 0];
         for strategy in stock::ALL.iter() {
@@ -241,28 +214,18 @@ async fn an_instance_sells_on_a_cluster_and_says_what_needs_braces() -> Result<(
             sold[usize::from(strategy.spec.store == Store::Redis)] += 1;
         }
         for (store, sold) in [Store::MySql, Store::Redis].into_iter().zip(sold) {
-            ensure!(
-                sold > 0 && stock(base, store).await? == 5000 - sold,
-                "{store:?}: {sold}"
-            );
+            ensure!(sold > 0 && stock(base, store).await? == 5000 - sold, "{store:?}: {sold}");
         }
         let voucher = serde_json::json!({"title": "100元代金券", "stock": 100, "begin": "2020-01-01T00:00:00Z", "end": "2100-01-01T00:00:00Z"});
         let (_, voucher) = answer(client().post(format!("{base}/voucher")).json(&voucher)).await?;
         let voucher: serde_json::Value = serde_json::from_str(&voucher)?;
         for (user, step) in seckill::ALL.iter().enumerate() {
-            let order = format!(
-                "{base}/voucher-order/seckill/{}?strategy={}",
-                voucher["id"], step.slug
-            );
+            let order = format!("{base}/voucher-order/seckill/{}?strategy={}", voucher["id"], step.slug);
             let order = client().post(order).header("x-user-id", user + 1);
             let (status, words) = answer(order.header("accept", "application/json")).await?;
             let refused = prefix.is_empty() && step.slug == "script-stream";
             let as_it_should = match refused {
-                true => {
-                    status == 503
-                        && words.contains(r#""outcome":"failed""#)
-                        && words.contains("redis.prefix")
-                }
+                true => status == 503 && words.contains(r#""outcome":"failed""#) && words.contains("redis.prefix"),
                 false => status == 200,
             };
             ensure!(as_it_should, "{prefix} {}: {status} {words}", step.slug);

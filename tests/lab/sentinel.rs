@@ -45,20 +45,14 @@ async fn a_main_redis_that_was_restored_is_promoted_away_again() -> Result<()> {
     lab.promote().await?;
     // Listed by its port once it follows: "slave0:ip=127.0.0.1,port=…,…".
     let follows = async || anyhow::Ok(replication(replica).await?.get::<String>("slave0"));
-    wait_until("the first one follows", || async {
-        Ok(follows().await?.is_some())
-    })
-    .await?;
+    wait_until("the first one follows", || async { Ok(follows().await?.is_some()) }).await?;
     let follower = follows().await?.unwrap_or_default();
     ensure!(
         follower.contains(&format!("port={known},")),
         "the Sentinel knows it by {known}, and whom it follows by {follower}"
     );
     lab.restore().await?;
-    ensure!(
-        main(&mut sentinel).await?.1 == known,
-        "the Sentinel follows it at another address"
-    );
+    ensure!(main(&mut sentinel).await?.1 == known, "the Sentinel follows it at another address");
     lab.cut("replica-redis")?;
     lab.wait_until_promoted().await?;
     lab.stop().await;

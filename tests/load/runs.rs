@@ -33,10 +33,7 @@ async fn load(plan: &Plan) -> Result<Row> {
 
 /// Starts a run as the page does.
 async fn start(base: &str, wanted: Value) -> Result<(StatusCode, Value)> {
-    let wanted = client()
-        .post(format!("{base}/runs"))
-        .header("accept", "application/json")
-        .json(&wanted);
+    let wanted = client().post(format!("{base}/runs")).header("accept", "application/json").json(&wanted);
     let (status, run) = answer(wanted).await?;
     Ok((status, serde_json::from_str(&run).context(run)?))
 }
@@ -44,10 +41,7 @@ async fn start(base: &str, wanted: Value) -> Result<(StatusCode, Value)> {
 /// The run, as soon as it has left this state.
 async fn after(base: &str, state: &str) -> Result<Value> {
     let view = async || ask_json(format!("{base}/runs/current")).await;
-    wait_until(&format!("the end of {state}"), async || {
-        Ok(view().await?["state"] != state)
-    })
-    .await?;
+    wait_until(&format!("the end of {state}"), async || Ok(view().await?["state"] != state)).await?;
     view().await
 }
 
@@ -60,52 +54,33 @@ async fn a_run_is_exact_whatever_others_do_meanwhile() -> Result<()> {
     lab.kill("zookeeper").await?;
     let http = lab.addresses().http.clone();
     let [first, second] = [0, 1].map(|n| lab.addresses().instances[n].url.clone());
-    let plans = [
-        plan(&http, "three", "single-update"),
-        plan(&first, "one", "redis-lock"),
-    ];
+    let plans = [plan(&http, "three", "single-update"), plan(&first, "one", "redis-lock")];
     let runs = join_all(plans.iter().map(load));
-    let pages = async {
-        [
-            page_run(&first, "single-update").await,
-            page_run(&second, "redis-script").await,
-        ]
-    };
+    let pages = async { [page_run(&first, "single-update").await, page_run(&second, "redis-script").await] };
     let (rows, rows_of_pages) = meanwhile(&lab, join(runs, pages)).await;
     for row in rows {
         let row = row?;
         ensure!(
-            (
-                row.verdict,
-                row.kept,
-                row.counts.sold,
-                row.contention.is_some()
-            ) == (Verdict::Exact, true, 500, true),
+            (row.verdict, row.kept, row.counts.sold, row.contention.is_some()) == (Verdict::Exact, true, 500, true),
             "others falsify a run: {row:?}"
         );
     }
     for row in rows_of_pages {
         let row = row?;
         ensure!(
-            (&row["verdict"], &row["sold"], &row["after"])
-                == (&json!("exact"), &json!(500), &json!(0)),
+            (&row["verdict"], &row["sold"], &row["after"]) == (&json!("exact"), &json!(500), &json!(0)),
             "others falsify a run of the page: {row}"
         );
     }
     for plan in &plans {
         let product = format!("{first}/stock?stock_id={}", plan.stock_id);
-        body_with_status(product, StatusCode::NOT_FOUND)
-            .await
-            .context("the product of a run is left")?;
+        body_with_status(product, StatusCode::NOT_FOUND).await.context("the product of a run is left")?;
     }
 
     let mut twin = plan(&http, "three", "single-update");
     twin.stock_id = 1;
     let row = meanwhile(&lab, load(&twin)).await?;
-    ensure!(
-        row.verdict != Verdict::Exact,
-        "a run on everybody's product was not falsified"
-    );
+    ensure!(row.verdict != Verdict::Exact, "a run on everybody's product was not falsified");
     lab.restart("zookeeper").await?;
     labs::keep_for_next_test(lab);
     Ok(())
@@ -134,26 +109,19 @@ async fn one_run_at_a_time_over_all_instances() -> Result<()> {
     let (_, run) = start(&first.url).await?;
     let (status, waiting) = start(&second.url).await?;
     let whose = &waiting["elsewhere"];
-    let is_named = whose["instance"] == first.name.as_str()
-        && whose["id"] == run["id"]
-        && whose["by"] == "127.0.0.1";
+    let is_named = whose["instance"] == first.name.as_str() && whose["id"] == run["id"] && whose["by"] == "127.0.0.1";
     ensure!(
         status == StatusCode::ACCEPTED && is_named && waiting["state"] == "waiting",
         "beside {run}: {status} {waiting}"
     );
     cancel(&first.url, &run).await?;
-    ensure!(
-        after(&second.url, "waiting").await?["state"] == "running",
-        "after the first has ended"
-    );
+    ensure!(after(&second.url, "waiting").await?["state"] == "running", "after the first has ended");
     cancel(&second.url, &waiting).await?;
 
     lab.kill("mysql").await?;
     let both = [start(&first.url).await?, start(&second.url).await?];
     lab.stop().await;
-    let started = both
-        .iter()
-        .all(|(status, _)| *status == StatusCode::ACCEPTED);
+    let started = both.iter().all(|(status, _)| *status == StatusCode::ACCEPTED);
     ensure!(started, "without MySQL, which they do not need: {both:?}");
     Ok(())
 }
@@ -167,39 +135,24 @@ async fn a_lock_admits_as_many_at_once_as_it_promises() -> Result<()> {
     let (http, one) = (&lab.addresses().http, &lab.addresses().instances[0].url);
     let short = |base: &str, target: &str, slug: &str| {
         let mut plan = Plan::new(base, target, slug);
-        (
-            plan.threads,
-            plan.loops,
-            plan.hold_ms,
-            plan.count,
-            plan.draws,
-        ) = (9, 2, 5, 1000, true);
+        (plan.threads, plan.loops, plan.hold_ms, plan.count, plan.draws) = (9, 2, 5, 1000, true);
         plan
     };
     for strategy in stock::ALL.iter() {
         let row = load(&short(http, "three", strategy.slug)).await?;
-        let alone = strategy.spec.promise != Promise::Unsafe
-            && strategy.spec.promise != Promise::OneProcess;
+        let alone = strategy.spec.promise != Promise::Unsafe && strategy.spec.promise != Promise::OneProcess;
         let as_meant = match row.most_inside {
             None => WITHOUT_SECTION.contains(&strategy.slug),
             Some(_) if strategy.spec.rank.is_as_printed() => true,
             Some(most) => (most == 1) == (alone && strategy.slug != "select-share"),
         };
-        let waited = row
-            .contention
-            .map(|told| [told.waited_p50_ms, told.waited_p99_ms, told.waited_max_ms]);
+        let waited = row.contention.map(|told| [told.waited_p50_ms, told.waited_p99_ms, told.waited_max_ms]);
         let in_order = waited.is_some_and(|waited| waited.is_sorted());
-        ensure!(
-            as_meant && in_order,
-            "{}: {:?} inside at once, waits {waited:?}",
-            strategy.slug,
-            row.most_inside
-        );
+        ensure!(as_meant && in_order, "{}: {:?} inside at once, waits {waited:?}", strategy.slug, row.most_inside);
         let drawn = row.lanes.map(|lanes| lanes.drawn).unwrap_or_default();
         let tries = WITHOUT_SECTION.contains(&strategy.slug);
         ensure!(
-            drawn.len() as u64 == row.counts.sold
-                && !drawn.iter().any(|lane| lane.vain.is_some() != tries),
+            drawn.len() as u64 == row.counts.sold && !drawn.iter().any(|lane| lane.vain.is_some() != tries),
             "{}: {} are sold, and drawn are {drawn:?}",
             strategy.slug,
             row.counts.sold
@@ -234,16 +187,12 @@ async fn a_run_says_where_its_requests_wait() -> Result<()> {
     let lab = labs::full_lab().await?;
     let nginx = &lab.addresses().http;
     let stopped = &lab.addresses().instances[1].name;
-    let wanted =
-        json!({"strategy": "single-update", "target": "three", "threads": THREADS, "loops": 2000});
+    let wanted = json!({"strategy": "single-update", "target": "three", "threads": THREADS, "loops": 2000});
     let (_, started) = start(nginx, wanted).await?;
     let run = async || ask_json(format!("{nginx}/runs/current")).await;
     wait_until("all instances say what is under way in them", || async {
         let view = run().await?;
-        Ok(view["under_way"]
-            .as_object()
-            .is_some_and(|all| all.len() == 3)
-            && view["snapshot"]["pace"] != 0)
+        Ok(view["under_way"].as_object().is_some_and(|all| all.len() == 3) && view["snapshot"]["pace"] != 0)
     })
     .await?;
     lab.pause(stopped)?;
@@ -254,10 +203,8 @@ async fn a_run_says_where_its_requests_wait() -> Result<()> {
     .await?;
     let samples = async || anyhow::Ok(run().await?["snapshot"]["samples"].as_u64());
     let before = samples().await?;
-    wait_until("the others go on", || async {
-        Ok(samples().await? > before.map(|before| before + 10 * THREADS))
-    })
-    .await?;
+    wait_until("the others go on", || async { Ok(samples().await? > before.map(|before| before + 10 * THREADS)) })
+        .await?;
     lab.resume(stopped)?;
     cancel(nginx, &started).await?;
     labs::keep_for_next_test(lab);
@@ -302,19 +249,11 @@ async fn a_lock_row_without_an_end_holds_a_run_up() -> Result<()> {
     let base = &lab.addresses().instances[0].url;
     let started = start(base, json!({"strategy": "none"}));
     let (status, run) = within_limit("a place in the queue", started).await??;
-    ensure!(
-        status == StatusCode::ACCEPTED && run["elsewhere"]["by"] == "by hand",
-        "{status} {run}"
-    );
+    ensure!(status == StatusCode::ACCEPTED && run["elsewhere"]["by"] == "by hand", "{status} {run}");
     let id = run["id"].as_str().unwrap_or_default();
     client().delete(format!("{base}/runs/{id}")).send().await?;
-    ensure!(
-        after(base, "waiting").await?["state"] == "failed",
-        "cancelled"
-    );
-    mysql
-        .execute("DELETE FROM tb_lock WHERE lock_name = 'run'")
-        .await?;
+    ensure!(after(base, "waiting").await?["state"] == "failed", "cancelled");
+    mysql.execute("DELETE FROM tb_lock WHERE lock_name = 'run'").await?;
     labs::keep_for_next_test(lab);
     Ok(())
 }
@@ -327,9 +266,7 @@ async fn loads_of_several_visitors_wait_in_a_queue() -> Result<()> {
     let http = &lab.addresses().http;
     let visitors = ["a", "b", "c"].map(|letter| letter.repeat(16));
     let ask = async |visitor: &str, request: reqwest::RequestBuilder| {
-        let request = request
-            .header("x-visitor", visitor)
-            .header("accept", "application/json");
+        let request = request.header("x-visitor", visitor).header("accept", "application/json");
         let (status, body) = answer(request).await?;
         let body: Value = serde_json::from_str(&body).unwrap_or_default();
         Ok::<_, anyhow::Error>((status, body))
@@ -343,30 +280,18 @@ async fn loads_of_several_visitors_wait_in_a_queue() -> Result<()> {
         let wanted = json!({"strategy": "redis-script", "threads": 10, "loops": if n == 0 { 10_000 } else { 10 }});
         let request = client().post(format!("{http}/runs")).json(&wanted);
         let (status, run) = ask(visitor, request).await?;
-        ensure!(
-            status == StatusCode::ACCEPTED && run["position"] == n,
-            "{n}: {status} {run}"
-        );
+        ensure!(status == StatusCode::ACCEPTED && run["position"] == n, "{n}: {status} {run}");
         ids.push(run["id"].as_str().unwrap_or_default().to_owned());
     }
     let foreign = client().delete(format!("{http}/runs/{}", ids[0]));
-    ensure!(
-        ask(&visitors[1], foreign).await?.0 == StatusCode::NOT_FOUND,
-        "another's run was cancelled"
-    );
+    ensure!(ask(&visitors[1], foreign).await?.0 == StatusCode::NOT_FOUND, "another's run was cancelled");
     ensure!(current(&visitors[0]).await?["state"] == "running");
     let own = client().delete(format!("{http}/runs/{}", ids[1]));
     ask(&visitors[1], own).await?;
-    wait_until("a place is given up", async || {
-        Ok(current(&visitors[2]).await?["position"] == 1)
-    })
-    .await?;
+    wait_until("a place is given up", async || Ok(current(&visitors[2]).await?["position"] == 1)).await?;
     let own = client().delete(format!("{http}/runs/{}", ids[0]));
     ask(&visitors[0], own).await?;
-    wait_until("the last one has had its turn", async || {
-        Ok(current(&visitors[2]).await?["state"] == "done")
-    })
-    .await?;
+    wait_until("the last one has had its turn", async || Ok(current(&visitors[2]).await?["state"] == "done")).await?;
     for (visitor, id) in visitors.iter().zip(&ids) {
         let view = current(visitor).await?;
         ensure!(view["id"] == *id && view["own"] == true, "{view}");

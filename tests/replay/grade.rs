@@ -22,25 +22,13 @@ use std::collections::BTreeMap;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-const TRIALS: [&str; 7] = [
-    "exclusion",
-    "holder-dies",
-    "late-release",
-    "foreign-release",
-    "re-entry",
-    "long-job",
-    "fairness",
-];
+const TRIALS: [&str; 7] =
+    ["exclusion", "holder-dies", "late-release", "foreign-release", "re-entry", "long-job", "fairness"];
 
 /// Grades of the course's locks, trial by trial: passed, failed, or untried for lack of a lease. §2.10.2 says that
 /// polling is not fair.
-const STAGES: [(&str, &str); 5] = [
-    ("2.1", "pfuffuf"),
-    ("2.2", "ppfffff"),
-    ("2.5", "ppppfff"),
-    ("2.6", "pppppff"),
-    ("2.7", "ppppppf"),
-];
+const STAGES: [(&str, &str); 5] =
+    [("2.1", "pfuffuf"), ("2.2", "ppfffff"), ("2.5", "ppppfff"), ("2.6", "pppppff"), ("2.7", "ppppppf")];
 
 #[apply(test!)]
 #[over(STAGES.map(|stage| (stage.0, stage)))]
@@ -66,108 +54,39 @@ const LEAVES_THE_LINE: &str = "return redis.call('lrem', KEYS[1], 1, ARGV[1])";
 type Twin = (&'static str, [&'static str; 3], &'static str, &'static str);
 
 const TWINS: [(&str, Twin); 8] = [
-    (
-        "lets_all_in",
-        ("2.7", [YES, "", ""], "fffffff", "Two were inside at once."),
-    ),
-    (
-        "frees_nothing",
-        (
-            "2.7",
-            ["", YES, ""],
-            "fpppfff",
-            "after an unlock others did not get in",
-        ),
-    ),
-    (
-        "renews_nothing",
-        (
-            "2.7",
-            ["", "", YES],
-            "pppppff",
-            "A was still inside when its lease ended, and B got in too.",
-        ),
-    ),
+    ("lets_all_in", ("2.7", [YES, "", ""], "fffffff", "Two were inside at once.")),
+    ("frees_nothing", ("2.7", ["", YES, ""], "fpppfff", "after an unlock others did not get in")),
+    ("renews_nothing", ("2.7", ["", "", YES], "pppppff", "A was still inside when its lease ended, and B got in too.")),
     (
         "renews_whoever_asks",
-        (
-            "2.7",
-            ["", "", RENEWS_WHOEVER_ASKS],
-            "pppppff",
-            "A had unlocked, and renewed the lease of B's lock.",
-        ),
+        ("2.7", ["", "", RENEWS_WHOEVER_ASKS], "pppppff", "A had unlocked, and renewed the lease of B's lock."),
     ),
     (
         "enters_uncounted",
-        (
-            "2.5",
-            [ENTERS_UNCOUNTED, "", ""],
-            "ppppfff",
-            "A went in twice and unlocked once, and B got in.",
-        ),
+        ("2.5", [ENTERS_UNCOUNTED, "", ""], "ppppfff", "A went in twice and unlocked once, and B got in."),
     ),
     (
         "has_a_lease_of_its_own",
-        (
-            "2.5",
-            [FOR_A_MINUTE, "", ""],
-            "puupfuf",
-            "A holds the lock, and does not get it again",
-        ),
+        ("2.5", [FOR_A_MINUTE, "", ""], "puupfuf", "A holds the lock, and does not get it again"),
     ),
-    (
-        "fails_in_redis",
-        (
-            "2.5",
-            [FAILS, "", ""],
-            "fffffff",
-            "attempt to compare boolean with number",
-        ),
-    ),
+    ("fails_in_redis", ("2.5", [FAILS, "", ""], "fffffff", "attempt to compare boolean with number")),
     // The only fair lock, and so the twin of all others.
-    (
-        "stands_in_line",
-        (
-            "2.5",
-            [STANDS_IN_LINE, LEAVES_THE_LINE, ""],
-            "pfupfup",
-            "a deadlock",
-        ),
-    ),
+    ("stands_in_line", ("2.5", [STANDS_IN_LINE, LEAVES_THE_LINE, ""], "pfupfup", "a deadlock")),
 ];
 
 #[apply(test!)]
 #[over(TWINS)]
 async fn a_broken_lock_fails_what_it_breaks(servers: &Servers, twin: Twin) -> Result<()> {
     let (stage, scripts, grades, seen) = twin;
-    let Scripts {
-        acquire,
-        release,
-        renew,
-    } = scripts_of(stage)?;
+    let Scripts { acquire, release, renew } = scripts_of(stage)?;
     let [acquire, release, renew] = [acquire, release, renew]
         .into_iter()
         .zip(scripts)
-        .map(|(own, other)| {
-            if other.is_empty() {
-                own
-            } else {
-                other.to_owned()
-            }
-        })
+        .map(|(own, other)| if other.is_empty() { own } else { other.to_owned() })
         .collect::<Vec<_>>()
         .try_into()
         .expect("three");
-    let told = check_grades(
-        servers,
-        &Scripts {
-            acquire,
-            release,
-            renew,
-        },
-        grades,
-    )
-    .await?;
+    let told = check_grades(servers, &Scripts { acquire, release, renew }, grades).await?;
     ensure!(told.contains(seen), "{told} without {seen}");
     Ok(())
 }
@@ -184,10 +103,7 @@ async fn check_grades(servers: &Servers, scripts: &Scripts, wanted: &str) -> Res
     let ctx = servers.with(|config| config.redis.prefix.clone_from(&prefix));
     let grades = loop {
         let grades = grade(&ctx, scripts).await?;
-        if !grades
-            .iter()
-            .any(|grade| grade.seen.en.contains("stood still"))
-        {
+        if !grades.iter().any(|grade| grade.seen.en.contains("stood still")) {
             break grades;
         }
     };
@@ -199,26 +115,16 @@ async fn check_grades(servers: &Servers, scripts: &Scripts, wanted: &str) -> Res
     let names: Vec<_> = grades.iter().map(|grade| grade.name).collect();
     ensure!(names == TRIALS, "{names:?}");
     let letters: String = letters.collect();
-    ensure!(
-        letters == wanted,
-        "{letters} instead of {wanted}: {grades:#?}"
-    );
+    ensure!(letters == wanted, "{letters} instead of {wanted}: {grades:#?}");
     let mut told = String::new();
     for grade in grades {
         let failed = grade.verdict == Mark::Failed;
         ensure!(failed != grade.events.is_empty(), "{grade:#?}");
         if failed {
-            told = format!(
-                "{told} {} {}",
-                grade.seen.en,
-                grade.error.unwrap_or_default()
-            );
+            told = format!("{told} {} {}", grade.seen.en, grade.error.unwrap_or_default());
         }
     }
-    let keys = redis::cmd("KEYS")
-        .arg(format!("{prefix}*"))
-        .query_async(&mut ctx.redis.connection())
-        .await;
+    let keys = redis::cmd("KEYS").arg(format!("{prefix}*")).query_async(&mut ctx.redis.connection()).await;
     let keys: Vec<String> = keys?;
     ensure!(keys.is_empty(), "left: {keys:?}");
     Ok(told)
@@ -229,21 +135,16 @@ async fn check_grades(servers: &Servers, scripts: &Scripts, wanted: &str) -> Res
 async fn scripts_of_strangers_fill_no_redis() -> Result<()> {
     let lab = labs::full_lab().await?;
     let http = &lab.addresses().http;
-    let mine = lab
-        .addresses()
-        .mine
-        .as_ref()
-        .context("no Redis of theirs")?;
+    let mine = lab.addresses().mine.as_ref().context("no Redis of theirs")?;
     let mut mine = redis_at(&mine.url).await?;
     let number = async |redis: &mut MultiplexedConnection, section: &str, field: &str| {
         let mut info = redis::cmd("INFO");
         let info: redis::InfoDict = info.arg(section).query_async(redis).await?;
         info.get::<u64>(field).with_context(|| field.to_owned())
     };
-    for (setting, has_limit) in [
-        ("maxmemory", (|value| value != "0") as fn(&str) -> bool),
-        ("maxmemory-policy", |value| value == "noeviction"),
-    ] {
+    for (setting, has_limit) in
+        [("maxmemory", (|value| value != "0") as fn(&str) -> bool), ("maxmemory-policy", |value| value == "noeviction")]
+    {
         let get = redis::cmd("CONFIG").arg("GET").arg(setting).to_owned();
         let (_, value): (String, String) = get.query_async(&mut mine).await?;
         ensure!(has_limit(&value), "{setting} is {value}");
@@ -263,27 +164,14 @@ async fn scripts_of_strangers_fill_no_redis() -> Result<()> {
         ensure!(words.contains("256 entries") || n == 0, "{words}");
     }
     let after = number(&mut main, "memory", "number_of_cached_scripts").await?;
-    ensure!(
-        after == before,
-        "the main Redis has kept {} scripts",
-        after - before
-    );
+    ensure!(after == before, "the main Redis has kept {} scripts", after - before);
     let kept = number(&mut mine, "memory", "number_of_cached_scripts").await?;
     ensure!(kept < 5, "their Redis has kept {kept} scripts");
-    let locks: Vec<String> = redis::cmd("KEYS")
-        .arg("lock:mine*")
-        .query_async(&mut mine)
-        .await?;
+    let locks: Vec<String> = redis::cmd("KEYS").arg("lock:mine*").query_async(&mut mine).await?;
     ensure!(locks.len() == 1, "{locks:?}");
-    let length: i64 = redis::cmd("LLEN")
-        .arg(&locks[0])
-        .query_async(&mut mine)
-        .await?;
+    let length: i64 = redis::cmd("LLEN").arg(&locks[0]).query_async(&mut mine).await?;
     ensure!((1..=256).contains(&length), "the lock holds {length}");
-    let ends: i64 = redis::cmd("TTL")
-        .arg(&locks[0])
-        .query_async(&mut mine)
-        .await?;
+    let ends: i64 = redis::cmd("TTL").arg(&locks[0]).query_async(&mut mine).await?;
     ensure!((1..=24 * 60 * 60).contains(&ends), "it ends after {ends} s");
     let (): () = redis::cmd("FLUSHALL").query_async(&mut mine).await?;
     let _: i64 = labs::query_redis(&lab, "DEL", "mine:at:127.0.0.1").await?;
@@ -299,27 +187,18 @@ async fn an_own_lock_is_stored_used_and_graded_over_http() -> Result<()> {
     let [first, second] = [0, 1].map(|n| lab.addresses().instances[n].url.clone());
     let mine = async || ask_json(format!("{second}/mine")).await;
     let put = async |scripts: &Value| {
-        let put = client()
-            .put(format!("{first}/mine"))
-            .header("accept", "application/json");
+        let put = client().put(format!("{first}/mine")).header("accept", "application/json");
         answer(put.json(scripts)).await
     };
     let at_first = mine().await?;
     let stages: Vec<_> = elements(&at_first["stages"]).cloned().collect();
     let stage = |n: usize| stages[n]["scripts"].clone();
-    ensure!(
-        stages.len() == STAGES.len() && at_first["scripts"] == stage(0),
-        "{at_first}"
-    );
+    ensure!(stages.len() == STAGES.len() && at_first["scripts"] == stage(0), "{at_first}");
 
     for (field, script, rule) in [
         ("acquire", "", "must not be empty"),
         ("release", "while true do end", "while is not allowed"),
-        (
-            "renew",
-            "return redis.call('del', 'stock')",
-            "redis stands only as",
-        ),
+        ("renew", "return redis.call('del', 'stock')", "redis stands only as"),
         ("renew", "return (1", "redis does not understand it"),
         ("release", "return\u{3000}1", "U+3000"),
     ] {
@@ -328,20 +207,15 @@ async fn an_own_lock_is_stored_used_and_graded_over_http() -> Result<()> {
         let (status, words) = put(&wrong).await?;
         let problem: Value = serde_json::from_str(&words)?;
         let names = problem["field"] == field && problem["detail"].to_string().contains(rule);
-        ensure!(
-            status == StatusCode::BAD_REQUEST && names,
-            "{field}: {status} {words}"
-        );
+        ensure!(status == StatusCode::BAD_REQUEST && names, "{field}: {status} {words}");
     }
     ensure!(mine().await? == at_first, "what was refused was kept");
 
     let mut lets_all_in = stage(4);
     lets_all_in["acquire"] = YES.into();
-    for (scripts, verdict) in [
-        (&stage(0), Verdict::Exact),
-        (&stage(4), Verdict::Exact),
-        (&lets_all_in, Verdict::Oversold),
-    ] {
+    for (scripts, verdict) in
+        [(&stage(0), Verdict::Exact), (&stage(4), Verdict::Exact), (&lets_all_in, Verdict::Oversold)]
+    {
         ensure!(put(scripts).await?.0 == StatusCode::OK);
         let mut plan = Plan::new(&lab.addresses().http, "three", "mine");
         (plan.threads, plan.loops, plan.hold_ms, plan.count) = (9, 3, 5, 100);
@@ -354,28 +228,17 @@ async fn an_own_lock_is_stored_used_and_graded_over_http() -> Result<()> {
     let grade = async || answer(client().post(format!("{second}/mine/grade"))).await;
     let (one, other) = futures::join!(grade(), grade());
     let answers = BTreeMap::from([one?, other?].map(|(status, words)| (status.as_u16(), words)));
-    ensure!(
-        answers.len() == 2 && answers.contains_key(&429),
-        "a visitor's lock was graded twice at once: {answers:?}"
-    );
+    ensure!(answers.len() == 2 && answers.contains_key(&429), "a visitor's lock was graded twice at once: {answers:?}");
     let graded: Value = serde_json::from_str(answers.get(&200).context("no grades")?)?;
-    let verdicts: Vec<_> = elements(&graded["grades"])
-        .map(|grade| grade["verdict"].as_str().unwrap_or_default())
-        .collect();
-    ensure!(
-        graded["scripts"] == stage(4)
-            && verdicts == [["passed"; 6].as_slice(), &["failed"]].concat(),
-        "{graded}"
-    );
+    let verdicts: Vec<_> =
+        elements(&graded["grades"]).map(|grade| grade["verdict"].as_str().unwrap_or_default()).collect();
+    ensure!(graded["scripts"] == stage(4) && verdicts == [["passed"; 6].as_slice(), &["failed"]].concat(), "{graded}");
 
     let mut fails = stage(2);
     fails["acquire"] = FAILS.into();
     put(&fails).await?;
     let (status, words) = answer(client().get(check_url(&first, "mine", 0, 100))).await?;
-    ensure!(
-        status == StatusCode::SERVICE_UNAVAILABLE && words.contains("script"),
-        "{status} {words}"
-    );
+    ensure!(status == StatusCode::SERVICE_UNAVAILABLE && words.contains("script"), "{status} {words}");
 
     let _: i64 = labs::query_redis(&lab, "DEL", "mine:at:127.0.0.1").await?;
     labs::keep_for_next_test(lab);
@@ -389,9 +252,7 @@ async fn each_visitor_has_an_own_lock_and_product() -> Result<()> {
     let lab = labs::full_lab().await?;
     let urls = [0, 1, 2].map(|n| lab.addresses().instances[n].url.clone());
     let visit = async |n: usize, visitor: Option<&str>, method: Method, path: &str, body: Value| {
-        let mut request = client()
-            .request(method, format!("{}{path}", urls[n]))
-            .header("accept", "application/json");
+        let mut request = client().request(method, format!("{}{path}", urls[n])).header("accept", "application/json");
         if let Some(visitor) = visitor {
             request = request.header("x-visitor", visitor);
         }
@@ -405,45 +266,26 @@ async fn each_visitor_has_an_own_lock_and_product() -> Result<()> {
     let (one, other) = ("1".repeat(32), "2".repeat(32));
     for (visitors, alone) in [([Some(&*one), Some(&*other)], true), ([None, None], false)] {
         for (n, (visitor, release)) in visitors.into_iter().zip(["1", "2"]).enumerate() {
-            let scripts =
-                json!({"acquire": "return 1", "release": format!("return {release}"), "renew": ""});
+            let scripts = json!({"acquire": "return 1", "release": format!("return {release}"), "renew": ""});
             let (status, kept) = visit(n, visitor, Method::PUT, "/mine", scripts).await?;
             ensure!(status == StatusCode::OK, "{status} {kept}");
         }
         let read = async |visitor| visit(2, visitor, Method::GET, "/mine", Value::Null).await;
         let [(_, first), (_, second)] = [read(visitors[0]).await?, read(visitors[1]).await?];
         ensure!(
-            (first["scripts"] != second["scripts"]) == alone
-                && (first["stock_id"] != second["stock_id"]) == alone,
+            (first["scripts"] != second["scripts"]) == alone && (first["stock_id"] != second["stock_id"]) == alone,
             "{first} {second}"
         );
     }
     for (visitor, left) in [(&one, 4999), (&one, 4998), (&other, 4999)] {
-        let (status, sold) = visit(
-            0,
-            Some(visitor),
-            Method::POST,
-            "/check/lock/mine",
-            Value::Null,
-        )
-        .await?;
-        ensure!(
-            status == StatusCode::OK && sold["remaining"] == left,
-            "{visitor}: {status} {sold}"
-        );
+        let (status, sold) = visit(0, Some(visitor), Method::POST, "/check/lock/mine", Value::Null).await?;
+        ensure!(status == StatusCode::OK && sold["remaining"] == left, "{visitor}: {status} {sold}");
     }
     for visitor in ["short", "with spaces, and long enough"] {
         let (status, refused) = visit(0, Some(visitor), Method::GET, "/mine", Value::Null).await?;
-        ensure!(
-            status == StatusCode::BAD_REQUEST && refused["field"] == "x-visitor",
-            "{status} {refused}"
-        );
+        ensure!(status == StatusCode::BAD_REQUEST && refused["field"] == "x-visitor", "{status} {refused}");
     }
-    for key in [
-        format!("mine:{one}"),
-        format!("mine:{other}"),
-        "mine:at:127.0.0.1".to_owned(),
-    ] {
+    for key in [format!("mine:{one}"), format!("mine:{other}"), "mine:at:127.0.0.1".to_owned()] {
         let _: i64 = labs::query_redis(&lab, "DEL", &key).await?;
     }
     labs::keep_for_next_test(lab);

@@ -8,8 +8,8 @@ use crate::support::{
 use oversell::{
     ctx::Ctx,
     replay::{
-        self, Act, ActorHost, Log, MoveRequests, Pace, PlayOptions, Race, RaceScript, ReplayEnd,
-        ReplayEvent, ReplayResult, StallPoint, Timing,
+        self, Act, ActorHost, Log, MoveRequests, Pace, PlayOptions, Race, RaceScript, ReplayEnd, ReplayEvent,
+        ReplayResult, StallPoint, Timing,
     },
 };
 use oversell_lab::{
@@ -23,9 +23,7 @@ use tokio_util::sync::CancellationToken;
 
 /// Races that need no lab.
 fn harmless() -> impl Iterator<Item = (&'static str, &'static Race)> {
-    replay::races()
-        .filter(|race| !race.needs_lab())
-        .map(|race| (race.lessons[0], race))
+    replay::races().filter(|race| !race.needs_lab()).map(|race| (race.lessons[0], race))
 }
 
 #[apply(test!)]
@@ -45,10 +43,7 @@ async fn a_race_ends_as_expected_each_time(servers: &Servers, race: &'static Rac
 pub(crate) async fn ends_so(ctxs: &[Arc<Ctx>], script: RaceScript) -> Result<()> {
     let ending = ends_with(ctxs, script).await?;
     let RaceScript { act, expected, .. } = script;
-    ensure!(
-        ending.as_meant,
-        "{act:?} has not ended with {expected:?} but {ending:?}"
-    );
+    ensure!(ending.as_meant, "{act:?} has not ended with {expected:?} but {ending:?}");
     Ok(())
 }
 
@@ -57,29 +52,14 @@ pub(crate) async fn ends_with(ctxs: &[Arc<Ctx>], script: RaceScript) -> Result<R
     played(ctxs, script, Pace::Fast, Timing::default()).await
 }
 
-async fn played(
-    ctxs: &[Arc<Ctx>],
-    script: RaceScript,
-    pace: Pace,
-    timing: Timing,
-) -> Result<ReplayResult> {
+async fn played(ctxs: &[Arc<Ctx>], script: RaceScript, pace: Pace, timing: Timing) -> Result<ReplayResult> {
     let log = Arc::new(Log::default());
     let hosts = ctxs.iter().map(|ctx| ActorHost::Local(Ctx::clone(ctx)));
-    let options = PlayOptions {
-        hosts: hosts.collect(),
-        pace,
-        moves: MoveRequests::default(),
-        timing,
-    };
+    let options = PlayOptions { hosts: hosts.collect(), pace, moves: MoveRequests::default(), timing };
     let never = CancellationToken::new();
-    script
-        .play(&ctxs[0], options, Arc::clone(&log), &never)
-        .await;
+    script.play(&ctxs[0], options, Arc::clone(&log), &never).await;
     let Some(ReplayEnd::Done(ending)) = log.end() else {
-        let events = log
-            .events_from(0)
-            .into_iter()
-            .map(|event| format!("{event:?}"));
+        let events = log.events_from(0).into_iter().map(|event| format!("{event:?}"));
         let events: Vec<_> = events.collect();
         bail!("{:?}: {:?}\n{}", script.act, log.end(), events.join("\n"));
     };
@@ -117,10 +97,7 @@ async fn an_ended_lease_cannot_be_renewed(servers: &Servers) -> Result<()> {
         .ignore()
         .query_async(&mut redis)
         .await?;
-    ensure!(
-        (ended, renewed) == (1, 0),
-        "{ended} ended, {renewed} renewed"
-    );
+    ensure!((ended, renewed) == (1, 0), "{ended} ended, {renewed} renewed");
     Ok(())
 }
 
@@ -128,25 +105,12 @@ async fn an_ended_lease_cannot_be_renewed(servers: &Servers) -> Result<()> {
 #[apply(test!)]
 async fn a_race_ends_as_expected_by_the_clock(servers: &Servers) -> Result<()> {
     let site = servers.site().await;
-    let some = [
-        race_of("redis-setnx", "redis-setnx-ttl")?,
-        race_of("redis-reentrant", "redis-watchdog")?,
-    ];
+    let some = [race_of("redis-setnx", "redis-setnx-ttl")?, race_of("redis-reentrant", "redis-watchdog")?];
     let all: Vec<_> = harmless().map(|(_, race)| race).collect();
     for race in if soak() { &all[..] } else { &some[..] } {
         for cured in [false, true] {
-            let ending = played(
-                &site.ctxs,
-                race.script(cured),
-                Pace::Clock,
-                Timing::default(),
-            )
-            .await?;
-            ensure!(
-                ending.as_meant,
-                "lesson {}, cured: {cured}: {ending:?}",
-                race.lessons[0]
-            );
+            let ending = played(&site.ctxs, race.script(cured), Pace::Clock, Timing::default()).await?;
+            ensure!(ending.as_meant, "lesson {}, cured: {cured}: {ending:?}", race.lessons[0]);
         }
     }
     let [dead, long] = some;
@@ -155,17 +119,10 @@ async fn a_race_ends_as_expected_by_the_clock(servers: &Servers) -> Result<()> {
         (long.script(false), Pace::Clock, Some(false)),
         // No lab kills the holder here.
         (dead.script(true), Pace::Clock, Some(true)),
-        (
-            race_of("none", "single-update")?.script(false),
-            Pace::Clock,
-            None,
-        ),
+        (race_of("none", "single-update")?.script(false), Pace::Clock, None),
     ] {
         let ending = played(&site.ctxs, script, pace, Timing::default()).await?;
-        ensure!(
-            ending.forced == forced,
-            "{script:?} at {pace:?}: {ending:?}"
-        );
+        ensure!(ending.forced == forced, "{script:?} at {pace:?}: {ending:?}");
     }
     Ok(())
 }
@@ -183,17 +140,9 @@ async fn given_times_decide_whether_a_lease_ends_too_soon(servers: &Servers) -> 
         (false, StallPoint::Locked, 1_500, 500, false),
         (true, StallPoint::Read, 1_500, 500, false),
     ] {
-        let timing = Timing {
-            at,
-            pause: Duration::from_millis(pause_ms),
-            lease_ms,
-            after: Duration::from_millis(100),
-        };
+        let timing = Timing { at, pause: Duration::from_millis(pause_ms), lease_ms, after: Duration::from_millis(100) };
         let ending = played(&site.ctxs, race.script(cured), Pace::Timed, timing).await?;
-        ensure!(
-            ending.sold == 2 && (ending.gone < 2) == oversells,
-            "cured: {cured}, {timing:?}: {ending:?}"
-        );
+        ensure!(ending.sold == 2 && (ending.gone < 2) == oversells, "cured: {cured}, {timing:?}: {ending:?}");
     }
     Ok(())
 }
@@ -202,16 +151,10 @@ async fn given_times_decide_whether_a_lease_ends_too_soon(servers: &Servers) -> 
 #[apply(test!)]
 async fn only_a_lock_with_a_lease_ends_by_itself(servers: &Servers) -> Result<()> {
     let site = servers.site().await;
-    for (flaw, cure) in [
-        ("redis-setnx", "redis-setnx-ttl"),
-        ("table-lock", "table-lock-lease"),
-    ] {
+    for (flaw, cure) in [("redis-setnx", "redis-setnx-ttl"), ("table-lock", "table-lock-lease")] {
         let race = race_of(flaw, cure)?;
         for (cured, act) in [(true, flaw), (false, cure)] {
-            let script = RaceScript {
-                act: Act::Strategy(act),
-                ..race.script(cured)
-            };
+            let script = RaceScript { act: Act::Strategy(act), ..race.script(cured) };
             for pace in [Pace::Fast, Pace::Clock] {
                 // Nobody kills the holder of the table's row here, and its watchdog renews the lease.
                 if (pace, act) == (Pace::Clock, "table-lock-lease") {
@@ -244,10 +187,7 @@ async fn a_race_with_faults_ends_as_expected_in_a_lab() -> Result<()> {
             for cured in [false, true] {
                 let pace = if soak() { "clock" } else { "fast" };
                 let events = over_http(&at.instances[0].url, lesson, cured, pace).await?;
-                ensure!(
-                    events.contains("\"as_meant\":true"),
-                    "lesson {lesson}, cured: {cured}: {events}"
-                );
+                ensure!(events.contains("\"as_meant\":true"), "lesson {lesson}, cured: {cured}: {events}");
             }
         }
         Ok(())
@@ -264,10 +204,8 @@ async fn not_both_begin(instances: &[InstanceAddress]) -> Result<()> {
     let (one, other) = tokio::try_join!(begin(&instances[0]), begin(&instances[1]))?;
     let begun = [one.0, other.0].map(|status| status == StatusCode::ACCEPTED);
     ensure!(begun != [true; 2], "both go on: {one:?} {other:?}");
-    for (at, (_, started)) in instances
-        .iter()
-        .zip([one, other])
-        .filter(|(_, (status, _))| *status == StatusCode::ACCEPTED)
+    for (at, (_, started)) in
+        instances.iter().zip([one, other]).filter(|(_, (status, _))| *status == StatusCode::ACCEPTED)
     {
         to_its_end(&at.url, &started).await?;
     }
@@ -290,34 +228,19 @@ async fn to_its_end(at: &str, started: &str) -> Result<String> {
 /// meanwhile; a cancelled replay removes its product and releases its locks.
 #[apply(test!)]
 async fn a_replay_over_three_instances_is_stepped_and_cancelled() -> Result<()> {
-    let lab = Lab::start(Options {
-        without: vec![Part::MySql, Part::ZooKeeper],
-        redis_ports: vec![0],
-        ..program()
-    })
-    .await?;
+    let lab =
+        Lab::start(Options { without: vec![Part::MySql, Part::ZooKeeper], redis_ports: vec![0], ..program() }).await?;
     let http = &lab.addresses().http;
     let post = async |path: &str| answer(client().post(format!("{http}{path}"))).await;
     let (id, first) = start(http, "slow").await?;
     let (refused, words) = post("/replays/2.3").await?;
-    ensure!(
-        refused == StatusCode::CONFLICT,
-        "a second replay at the same time: {refused} {words}"
-    );
+    ensure!(refused == StatusCode::CONFLICT, "a second replay at the same time: {refused} {words}");
     let seen = first.text().await?;
     let (_, late) = ask(format!("{http}/replays/{id}/events")).await?;
     ensure!(late == seen, "a late watcher sees something else");
-    ensure!(
-        seen.contains("\"as_meant\":true"),
-        "it has not ended as it must:\n{seen}"
-    );
-    let events = seen
-        .lines()
-        .filter_map(|line| serde_json::from_str::<ReplayEvent>(line.strip_prefix("data: ")?).ok());
-    let on: BTreeSet<_> = events
-        .filter(|event| event.event == "start")
-        .filter_map(|event| event.instance)
-        .collect();
+    ensure!(seen.contains("\"as_meant\":true"), "it has not ended as it must:\n{seen}");
+    let events = seen.lines().filter_map(|line| serde_json::from_str::<ReplayEvent>(line.strip_prefix("data: ")?).ok());
+    let on: BTreeSet<_> = events.filter(|event| event.event == "start").filter_map(|event| event.instance).collect();
     ensure!(on.len() == 3, "its actors were on {on:?}");
 
     let products = || labs::query_redis::<BTreeSet<String>>(&lab, "KEYS", "stock*");
@@ -333,20 +256,14 @@ async fn a_replay_over_three_instances_is_stepped_and_cancelled() -> Result<()> 
     let locks = || labs::query_redis::<Vec<String>>(&lab, "KEYS", "lock:*");
     ensure!(locks().await?.len() == 1, "A has no lock");
     ensure!(products().await?.len() == before.len() + 1, "no product");
-    client()
-        .delete(format!("{http}/replays/{id}"))
-        .send()
-        .await?;
+    client().delete(format!("{http}/replays/{id}")).send().await?;
     let rest = watched.text().await?;
     ensure!(
         rest.contains("event: failed") && rest.contains("cancelled"),
         "it does not say that it was cancelled: {rest}"
     );
     ensure!(products().await? == before, "its product is left");
-    wait_until("its actors have given back what they held", || async {
-        Ok(locks().await?.is_empty())
-    })
-    .await?;
+    wait_until("its actors have given back what they held", || async { Ok(locks().await?.is_empty()) }).await?;
     lab.stop().await;
     Ok(())
 }
@@ -398,16 +315,10 @@ async fn eighty_races_of_forty_visitors_are_all_played() -> Result<()> {
     for (n, seen) in [(1, [true, true]), (2, [false, true]), (3, [false, true])] {
         let list = client().get(format!("{http}/replays?lesson=none"));
         let (_, list) = answer(list.header("x-visitor", visitor(n))).await?;
-        ensure!(
-            [&own, &shown].map(|id| list.contains(id)) == seen,
-            "{n}: {list}"
-        );
+        ensure!([&own, &shown].map(|id| list.contains(id)) == seen, "{n}: {list}");
         for (of, id) in [(1, &own), (2, &shown)] {
             let status = post(&visitor(n), &format!("/replays/{id}/step")).await?.0;
-            ensure!(
-                (status == StatusCode::NO_CONTENT) == (n == of),
-                "{n}: {status}"
-            );
+            ensure!((status == StatusCode::NO_CONTENT) == (n == of), "{n}: {status}");
         }
     }
     for (n, id) in [(1, own), (2, shown)] {

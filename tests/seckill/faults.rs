@@ -39,9 +39,7 @@ async fn a_voucher_is_added_though_its_kill_is_refused(servers: &Servers) -> Res
     migrate(&ctx).await;
     user.refuse_later_connections(&ctx).await?;
     let refusals = user.refusals().await?;
-    outsider
-        .execute("LOCK TABLES tb_seckill_voucher WRITE")
-        .await?;
+    outsider.execute("LOCK TABLES tb_seckill_voucher WRITE").await?;
     let adding = tokio::spawn({
         let ctx = Arc::clone(&ctx);
         async move { on_sale(&ctx, 1).await }
@@ -49,13 +47,9 @@ async fn a_voucher_is_added_though_its_kill_is_refused(servers: &Servers) -> Res
     user.wait_until_refused(refusals).await?;
     outsider.execute("UNLOCK TABLES").await?;
     let added = within_limit("an answer", adding).await??;
-    let vouchers: Vec<i64> = sqlx::query_scalar("SELECT voucher_id FROM tb_seckill_voucher")
-        .fetch_all(&mut outsider)
-        .await?;
-    ensure!(
-        added.as_ref().is_ok_and(|id| vouchers == [*id]),
-        "{added:?}, and {vouchers:?} are there"
-    );
+    let vouchers: Vec<i64> =
+        sqlx::query_scalar("SELECT voucher_id FROM tb_seckill_voucher").fetch_all(&mut outsider).await?;
+    ensure!(added.as_ref().is_ok_and(|id| vouchers == [*id]), "{added:?}, and {vouchers:?} are there");
     outsider.execute("DROP DATABASE locked_vouchers").await?;
     Ok(())
 }
@@ -90,10 +84,7 @@ impl Crowd {
     /// Orders for this user. A refusal because of a missing server may be repeated.
     async fn order_until_answered(&self, user: i64) -> Result<bool> {
         let at = &self.instances[fastrand::usize(..self.instances.len())];
-        let url = format!(
-            "{at}/voucher-order/seckill/{}?strategy=script-stream",
-            self.voucher
-        );
+        let url = format!("{at}/voucher-order/seckill/{}?strategy=script-stream", self.voucher);
         let request = self.client.post(url).header("x-user-id", user);
         let request = request.header("accept", "application/json");
         let answer = async {
@@ -103,20 +94,14 @@ impl Crowd {
         let (status, body) = match answer.await {
             Ok(answer) => answer,
             Err(error) if error.is_connect() => return Ok(false),
-            Err(_) => (
-                StatusCode::SERVICE_UNAVAILABLE,
-                serde_json::json!({"outcome": "unknown"}),
-            ),
+            Err(_) => (StatusCode::SERVICE_UNAVAILABLE, serde_json::json!({"outcome": "unknown"})),
         };
         let mut answers = self.answers.lock().expect("nobody panics");
         match (status, body["outcome"].as_str()) {
             (StatusCode::OK, _) => {
                 let order_id = body["order_id"].as_str().and_then(|id| id.parse().ok());
                 let order_id = order_id.with_context(|| format!("no number in {body}"))?;
-                answers.orders.push(VoucherOrder {
-                    order_id,
-                    user_id: user,
-                });
+                answers.orders.push(VoucherOrder { order_id, user_id: user });
                 self.answered.fetch_add(1, Ordering::Relaxed);
             }
             (StatusCode::SERVICE_UNAVAILABLE, Some("unknown")) => answers.unknown += 1,
@@ -146,9 +131,7 @@ async fn orders_survive_the_end_of_a_consumer_of_mysql_and_of_redis() -> Result<
         answered: AtomicI64::default(),
         answers: Mutex::default(),
     });
-    let buyers: Vec<_> = (0..BUYERS)
-        .map(|_| tokio::spawn(Arc::clone(&crowd).order()))
-        .collect();
+    let buyers: Vec<_> = (0..BUYERS).map(|_| tokio::spawn(Arc::clone(&crowd).order())).collect();
     let some = || wait_for_more(&crowd.answered, users / 10);
 
     some().await?;
@@ -167,23 +150,15 @@ async fn orders_survive_the_end_of_a_consumer_of_mysql_and_of_redis() -> Result<
     for buyer in buyers {
         buyer.await??;
     }
-    let settled = Backlog {
-        lag: 0,
-        pending: 0,
-        dead: 0,
-    };
-    wait_until("all is written", || async {
-        Ok(stream::count_backlog(&ctx).await? == settled)
-    })
-    .await?;
+    let settled = Backlog { lag: 0, pending: 0, dead: 0 };
+    wait_until("all is written", || async { Ok(stream::count_backlog(&ctx).await? == settled) }).await?;
     let answers = crowd.answers.lock().expect("nobody panics").clone();
     let report = check_orders(&voucher::read_records(&ctx, voucher).await?, Some(&answers));
     wait_until_shown_as_settled(&crowd, answers.orders[0].order_id).await?;
     ctx.close(TEST_WAIT_LIMIT).await;
     lab.stop().await;
     ensure!(
-        report.verdict == OrdersVerdict::Exact
-            && report.orders >= users - answers.unknown.cast_signed(),
+        report.verdict == OrdersVerdict::Exact && report.orders >= users - answers.unknown.cast_signed(),
         "{} without an answer, and {report:?}",
         answers.unknown
     );
@@ -199,13 +174,8 @@ async fn wait_until_shown_as_settled(crowd: &Crowd, order_id: i64) -> Result<()>
     let state = read(format!("/voucher-order/{order_id}")).await?;
     let metrics = read("/metrics".into()).await?;
     let gauges = ["lag", "pending", "dead"].map(|what| format!("oversell_order_stream_{what} 0"));
-    let shown = gauges
-        .iter()
-        .all(|gauge| metrics.lines().any(|line| line == gauge));
-    ensure!(
-        shown && state == r#"{"state":"stored"}"#,
-        "{state}, and {metrics}"
-    );
+    let shown = gauges.iter().all(|gauge| metrics.lines().any(|line| line == gauge));
+    ensure!(shown && state == r#"{"state":"stored"}"#, "{state}, and {metrics}");
     Ok(())
 }
 
@@ -213,34 +183,19 @@ async fn wait_until_shown_as_settled(crowd: &Crowd, order_id: i64) -> Result<()>
 #[apply(test!)]
 async fn answered_writes_survive_only_with_appendfsync_always() -> Result<()> {
     let without = vec![Part::ZooKeeper, Part::Instances, Part::Nginx];
-    let mut lab = Lab::start(Options {
-        without,
-        redis_ports: vec![0],
-        ..program()
-    })
-    .await?;
+    let mut lab = Lab::start(Options { without, redis_ports: vec![0], ..program() }).await?;
     let ctx = Arc::new(Ctx::new(config(lab.addresses()))?);
     migrate(&ctx).await;
-    for (fsync, verdict) in [
-        ("always", OrdersVerdict::Exact),
-        ("everysec", OrdersVerdict::LostOrders),
-    ] {
+    for (fsync, verdict) in [("always", OrdersVerdict::Exact), ("everysec", OrdersVerdict::LostOrders)] {
         let report = orders_after_a_failure(&mut lab, &ctx, fsync).await?;
-        ensure!(
-            report.verdict == verdict,
-            "appendfsync {fsync}: not {verdict:?} but {report:?}"
-        );
+        ensure!(report.verdict == verdict, "appendfsync {fsync}: not {verdict:?} but {report:?}");
     }
     ctx.close(TEST_WAIT_LIMIT).await;
     lab.stop().await;
     Ok(())
 }
 
-async fn orders_after_a_failure(
-    lab: &mut Lab,
-    ctx: &Arc<Ctx>,
-    fsync: &str,
-) -> Result<OrdersReport> {
+async fn orders_after_a_failure(lab: &mut Lab, ctx: &Arc<Ctx>, fsync: &str) -> Result<OrdersReport> {
     append_fsync(ctx, "always").await?;
     let mut sale = VoucherSale::open(Arc::clone(ctx)).await?;
     sale.order(0..1).await?;
@@ -255,10 +210,7 @@ async fn orders_after_a_failure(
         file.set_len(flushed)?;
     }
     lab.restart("redis").await?;
-    wait_until("Redis is there", || async {
-        Ok(stream::count_backlog(ctx).await.is_ok())
-    })
-    .await?;
+    wait_until("Redis is there", || async { Ok(stream::count_backlog(ctx).await.is_ok()) }).await?;
     sale.settled().await
 }
 
@@ -276,11 +228,7 @@ async fn file(ctx: &Ctx) -> Result<File> {
     get.arg("GET").arg("dir").arg("appenddirname");
     let settings: HashMap<String, String> = get.query_async(&mut redis).await?;
     let folder = PathBuf::from(&settings["dir"]).join(&settings["appenddirname"]);
-    let mut files = std::fs::read_dir(&folder)?
-        .flatten()
-        .map(|entry| entry.path());
-    let file = files
-        .find(|path| path.to_string_lossy().ends_with(".incr.aof"))
-        .context("Redis has no file")?;
+    let mut files = std::fs::read_dir(&folder)?.flatten().map(|entry| entry.path());
+    let file = files.find(|path| path.to_string_lossy().ends_with(".incr.aof")).context("Redis has no file")?;
     Ok(OpenOptions::new().write(true).open(file)?)
 }

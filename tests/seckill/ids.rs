@@ -42,10 +42,7 @@ async fn three_hundred_tasks_get_each_id_once_and_in_order(servers: &Servers) ->
     });
     let tasks: Vec<Vec<i64>> = try_join_all(tasks).await?;
     println!("time = {}", begun.elapsed().as_millis());
-    ensure!(
-        tasks.iter().all(|ids| ids.is_sorted()),
-        "what an instance was asked for later is less"
-    );
+    ensure!(tasks.iter().all(|ids| ids.is_sorted()), "what an instance was asked for later is less");
     let all: Vec<_> = tasks.concat();
     match count_doubled(&all) {
         0 if all.len() == TASKS * EACH => {}
@@ -56,10 +53,7 @@ async fn three_hundred_tasks_get_each_id_once_and_in_order(servers: &Servers) ->
         (0..EACH).map(move |_| MIDNIGHT << 32 | own.fetch_add(1, Ordering::Relaxed))
     };
     let twin: Vec<_> = (0..3).flat_map(twin).collect();
-    ensure!(
-        count_doubled(&twin) > 0,
-        "instances that count for themselves were not caught"
-    );
+    ensure!(count_doubled(&twin) > 0, "instances that count for themselves were not caught");
     Ok(())
 }
 
@@ -73,10 +67,7 @@ async fn a_thousand_prefixes_are_begun_on_a_day(servers: &Servers) -> Result<()>
         take_ids(&ctx, &format!("{prefix}-{n}"), 1, MIDNIGHT).await?;
     }
     let one_more = format!("{prefix}-more");
-    ensure_refused(
-        next_ids_at(&ctx, &one_more, 1, MIDNIGHT).await,
-        "1000 prefixes",
-    )?;
+    ensure_refused(next_ids_at(&ctx, &one_more, 1, MIDNIGHT).await, "1000 prefixes")?;
     let left: bool = redis::cmd("EXISTS")
         .arg(ctx.redis_key(&day(&one_more, "2026:03:01")))
         .query_async(&mut ctx.redis.connection())
@@ -93,28 +84,18 @@ async fn at_midnight_the_count_starts_again_and_no_id_comes_twice(servers: &Serv
     let (ctx, prefix) = fresh(servers).await;
     let before = take_ids(&ctx, &prefix, 3, MIDNIGHT - 1).await?;
     let after = take_ids(&ctx, &prefix, 3, MIDNIGHT).await?;
-    for (number, at, count, date) in [
-        (*before.end(), MIDNIGHT - 1, 3, "2026:02:28"),
-        (*after.start(), MIDNIGHT, 1, "2026:03:01"),
-    ] {
+    for (number, at, count, date) in
+        [(*before.end(), MIDNIGHT - 1, 3, "2026:02:28"), (*after.start(), MIDNIGHT, 1, "2026:03:01")]
+    {
         let id = Id::from(number);
         let parts = (id.seconds, id.count, id.date.as_str());
         ensure!(parts == (seconds(at), count, date), "{id:?}");
     }
     for key in [day(&prefix, "2026:02:28"), day(&prefix, "2026:03:01")] {
-        let left: i64 = redis::cmd("TTL")
-            .arg(&key)
-            .query_async(&mut ctx.redis.connection())
-            .await?;
-        ensure!(
-            (2 * 86_400..=4 * 86_400).contains(&left),
-            "{key} is kept for {left} s"
-        );
+        let left: i64 = redis::cmd("TTL").arg(&key).query_async(&mut ctx.redis.connection()).await?;
+        ensure!((2 * 86_400..=4 * 86_400).contains(&left), "{key} is kept for {left} s");
     }
-    ensure!(
-        before.end() < after.start(),
-        "the later second has the lesser id"
-    );
+    ensure!(before.end() < after.start(), "the later second has the lesser id");
     Ok(())
 }
 
@@ -126,10 +107,7 @@ async fn a_count_that_is_used_up_is_refused_until_midnight(servers: &Servers) ->
     let almost = redis::cmd("SET").arg(&key).arg(u32::MAX - 1).to_owned();
     almost.exec_async(&mut ctx.redis.connection()).await?;
     let last = take_ids(&ctx, &prefix, 1, MIDNIGHT - 1).await?;
-    ensure!(
-        Id::from(*last.end()).count == i64::from(u32::MAX),
-        "the last id of the day is {last:?}"
-    );
+    ensure!(Id::from(*last.end()).count == i64::from(u32::MAX), "the last id of the day is {last:?}");
     for count in [1, 1000] {
         ensure_refused(next_ids_at(&ctx, &prefix, count, MIDNIGHT - 1).await, &key)?;
     }
@@ -143,12 +121,7 @@ async fn a_clock_that_went_back_gives_no_id_twice(servers: &Servers) -> Result<(
     let mut all = vec![take_ids(&ctx, &prefix, 5, MIDNIGHT + 2).await?];
     // By a little: ids go on from the last second.
     all.push(take_ids(&ctx, &prefix, 5, MIDNIGHT - 2).await?);
-    ensure!(
-        all[1].start() == &(all[0].end() + 1),
-        "after {:?} came {:?}",
-        all[0],
-        all[1]
-    );
+    ensure!(all[1].start() == &(all[0].end() + 1), "after {:?} came {:?}", all[0], all[1]);
     // By much: the same, until the clock has caught up.
     for back in [3600, 30 * 86_400] {
         let more = take_ids(&ctx, &prefix, 5, MIDNIGHT - back).await?;
@@ -167,10 +140,7 @@ async fn a_clock_that_went_back_gives_no_id_twice(servers: &Servers) -> Result<(
     // Another instance cannot know. Its ids are smaller: clocks that disagree give no order.
     let behind = servers.with(|_| ());
     all.push(take_ids(&behind, &prefix, 5, MIDNIGHT - 3600).await?);
-    ensure!(
-        all[all.len() - 1].end() < all[0].start(),
-        "the clock that is behind has the greater ids"
-    );
+    ensure!(all[all.len() - 1].end() < all[0].start(), "the clock that is behind has the greater ids");
     // Back over midnight: the old day's count goes on, even within the same second.
     all.push(take_ids(&servers.with(|_| ()), &prefix, 5, MIDNIGHT - 3600).await?);
     match count_doubled(&all.iter().cloned().flatten().collect::<Vec<_>>()) {
@@ -187,15 +157,9 @@ async fn a_count_is_kept_until_its_day_is_over(servers: &Servers) -> Result<()> 
     for at in [now - 30 * 86_400, now, now + 30 * 86_400] {
         let id = Id::from(*take_ids(&ctx, &prefix, 1, at).await?.end());
         let key = day(&prefix, &id.date);
-        let left: i64 = redis::cmd("TTL")
-            .arg(&key)
-            .query_async(&mut ctx.redis.connection())
-            .await?;
+        let left: i64 = redis::cmd("TTL").arg(&key).query_async(&mut ctx.redis.connection()).await?;
         let (kept, ahead) = (4 * 86_400, at - now);
-        ensure!(
-            left > kept - 60 && left > kept + ahead - 60,
-            "{key} is kept for {left} s"
-        );
+        ensure!(left > kept - 60 && left > kept + ahead - 60, "{key} is kept for {left} s");
     }
     Ok(())
 }
@@ -204,10 +168,7 @@ async fn a_count_is_kept_until_its_day_is_over(servers: &Servers) -> Result<()> 
 #[apply(test!)]
 async fn a_clock_that_the_seconds_cannot_tell_is_refused(servers: &Servers) -> Result<()> {
     let (ctx, prefix) = fresh(servers).await;
-    let (first, end) = (
-        MIDNIGHT - seconds(MIDNIGHT),
-        MIDNIGHT - seconds(MIDNIGHT) + (1 << 31),
-    );
+    let (first, end) = (MIDNIGHT - seconds(MIDNIGHT), MIDNIGHT - seconds(MIDNIGHT) + (1 << 31));
     for beyond in [first - 1, end] {
         ensure_refused(next_ids_at(&ctx, &prefix, 1, beyond).await, "2090")?;
     }
@@ -222,19 +183,14 @@ async fn a_clock_that_the_seconds_cannot_tell_is_refused(servers: &Servers) -> R
 async fn without_redis_there_is_no_id(servers: &Servers) -> Result<()> {
     let alone = servers.with(|config| config.redis.url = "redis://127.0.0.1:1".into());
     match next_id(&alone, "order").await {
-        Err(Error::Unavailable {
-            server: "redis", ..
-        }) => Ok(()),
+        Err(Error::Unavailable { server: "redis", .. }) => Ok(()),
         other => bail!("{other:?}"),
     }
 }
 
 /// Another instance with its own clock and prefix.
 async fn fresh(servers: &Servers) -> (Arc<Ctx>, String) {
-    (
-        servers.with(|_| ()),
-        format!("test-{}", servers.site().await.id),
-    )
+    (servers.with(|_| ()), format!("test-{}", servers.site().await.id))
 }
 
 async fn take_ids(ctx: &Ctx, prefix: &str, count: u32, now: i64) -> Result<Ids> {

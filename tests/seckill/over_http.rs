@@ -43,10 +43,7 @@ async fn a_seckill_over_http_goes_as_each_step_promises() -> Result<()> {
     };
     let (status, placed) = order(sale, 1, "redis-rlock").await?;
     let placed: Value = serde_json::from_str(&placed).context(placed)?;
-    ensure!(
-        status == 200 && placed["order_id"].as_str().is_some_and(|id| id.len() > 16),
-        "{placed}"
-    );
+    ensure!(status == 200 && placed["order_id"].as_str().is_some_and(|id| id.len() > 16), "{placed}");
     for (id, user, strategy, status, words) in [
         (sale, 2, "redis-rlock", 409, "库存不足！"),
         (early, 1, "unique-key", 409, "秒杀尚未开始!"),
@@ -55,39 +52,27 @@ async fn a_seckill_over_http_goes_as_each_step_promises() -> Result<()> {
         (sale, 1, "nope", 404, "没有这个下单策略"),
     ] {
         let (seen, text) = order(id, user, strategy).await?;
-        ensure!(
-            seen == status && text.starts_with(words),
-            "{strategy}: {seen} {text}"
-        );
+        ensure!(seen == status && text.starts_with(words), "{strategy}: {seen} {text}");
     }
     let voucher = get(format!("/voucher/{sale}")).await?;
-    let begins =
-        (&voucher["stock"], &voucher["begin"]) == (&json!(0), &json!("2019-12-31T16:00:00Z"));
+    let begins = (&voucher["stock"], &voucher["begin"]) == (&json!(0), &json!("2019-12-31T16:00:00Z"));
     ensure!(begins, "{voucher}");
     let orders = get(format!("/voucher/{sale}/orders")).await?;
-    ensure!(
-        orders["orders"][0] == json!({"order_id": placed["order_id"], "user_id": 1}),
-        "{orders}"
-    );
+    ensure!(orders["orders"][0] == json!({"order_id": placed["order_id"], "user_id": 1}), "{orders}");
     let report = get(format!("/voucher/{sale}/check")).await?;
-    ensure!(
-        report["verdict"] == "exact" && report["orders"] == 1,
-        "{report}"
-    );
+    ensure!(report["verdict"] == "exact" && report["orders"] == 1, "{report}");
     for id in &ids {
         let (status, text) = answer(client().delete(format!("{http}/voucher/{id}"))).await?;
         ensure!(status == 204, "{text}");
     }
 
     let run = async |steps: &str, more: &str| {
-        let line =
-            format!("seckill --users 100 --pieces 50 --threads 60 --strategies {steps}{more}");
+        let line = format!("seckill --users 100 --pieces 50 --threads 60 --strategies {steps}{more}");
         let args = Cli::parse_from(line.split(' ')).args;
         let at = Some(lab.addresses().clone());
         seckill::run(args, at, CancellationToken::new()).await
     };
-    let steps =
-        "check-then-deduct,conditional-update,user-mutex,user-mutex-in-tx,redis-rlock,unique-key";
+    let steps = "check-then-deduct,conditional-update,user-mutex,user-mutex-in-tx,redis-rlock,unique-key";
     run(steps, "").await?;
     // The twin: one instance under three names is not accepted as three.
     let one = &lab.addresses().instances[0].url;

@@ -44,10 +44,7 @@ async fn is_judged(
     for ctx in ctxs {
         ctx.close(TEST_WAIT_LIMIT).await;
     }
-    ensure!(
-        ending.notes == verdict.to_string(),
-        "{slug}: not {verdict:?} but {ending:?}"
-    );
+    ensure!(ending.notes == verdict.to_string(), "{slug}: not {verdict:?} but {ending:?}");
     Ok(())
 }
 
@@ -84,20 +81,13 @@ macro_rules! of_another_voucher {
 /// 库存超卖问题分析. Both have read the last piece.
 #[apply(test!)]
 async fn both_readers_of_the_last_piece_take_it_without_a_check(servers: &Servers) -> Result<()> {
-    const BOTH_TAKE_IT: &[Step] = &[
-        A.stops_at(Point::Read),
-        B.acting(of_another_user!("check-then-deduct")).finishes(),
-        A.finishes(),
-    ];
-    const ONE_TAKES_IT: &[Step] = &[
-        A.stops_at(Point::Read),
-        B.acting(of_another_user!("conditional-update")).finishes(),
-        A.fails_as("sold-out"),
-    ];
-    for (slug, steps, verdict) in [
-        ("check-then-deduct", BOTH_TAKE_IT, Oversold),
-        ("conditional-update", ONE_TAKES_IT, Exact),
-    ] {
+    const BOTH_TAKE_IT: &[Step] =
+        &[A.stops_at(Point::Read), B.acting(of_another_user!("check-then-deduct")).finishes(), A.finishes()];
+    const ONE_TAKES_IT: &[Step] =
+        &[A.stops_at(Point::Read), B.acting(of_another_user!("conditional-update")).finishes(), A.fails_as("sold-out")];
+    for (slug, steps, verdict) in
+        [("check-then-deduct", BOTH_TAKE_IT, Oversold), ("conditional-update", ONE_TAKES_IT, Exact)]
+    {
         is_judged(servers, slug, 1, steps, verdict).await?;
     }
     Ok(())
@@ -106,22 +96,11 @@ async fn both_readers_of_the_last_piece_take_it_without_a_check(servers: &Server
 /// 粒度, 集群. The first has found no order of the user, and has not written its own.
 #[apply(test!)]
 async fn only_a_shared_lock_refuses_a_users_second_order(servers: &Servers) -> Result<()> {
-    const AT_THE_SAME_INSTANCE: &[Step] = &[
-        A.stops_at(Point::Checked),
-        B.on_instance_of(A).finishes(),
-        A.finishes(),
-    ];
+    const AT_THE_SAME_INSTANCE: &[Step] = &[A.stops_at(Point::Checked), B.on_instance_of(A).finishes(), A.finishes()];
     const AT_ANOTHER: &[Step] = &[A.stops_at(Point::Checked), B.finishes(), A.finishes()];
-    const WAITS_IN_VAIN: &[Step] = &[
-        A.stops_at(Point::Checked),
-        B.on_instance_of(A).impatient().times_out(),
-        A.finishes(),
-    ];
-    const IS_REFUSED: &[Step] = &[
-        A.stops_at(Point::Checked),
-        B.fails_as("under-way"),
-        A.finishes(),
-    ];
+    const WAITS_IN_VAIN: &[Step] =
+        &[A.stops_at(Point::Checked), B.on_instance_of(A).impatient().times_out(), A.finishes()];
+    const IS_REFUSED: &[Step] = &[A.stops_at(Point::Checked), B.fails_as("under-way"), A.finishes()];
     for (slug, steps, verdict) in [
         ("user-mutex-new", AT_THE_SAME_INSTANCE, DuplicateOrders),
         ("user-mutex", WAITS_IN_VAIN, Exact),
@@ -140,22 +119,15 @@ async fn only_a_shared_lock_refuses_a_users_second_order(servers: &Servers) -> R
 
 /// 粒度. Too coarse: a user waits for another, with whom it shares nothing.
 #[apply(test!)]
-async fn one_lock_for_all_makes_others_wait_and_one_per_user_does_not(
-    servers: &Servers,
-) -> Result<()> {
+async fn one_lock_for_all_makes_others_wait_and_one_per_user_does_not(servers: &Servers) -> Result<()> {
     const WAITS_FOR_A: &[Step] = &[
         A.stops_at(Point::Checked),
-        B.on_instance_of(A)
-            .acting(of_another_user!("global-mutex"))
-            .impatient()
-            .times_out(),
+        B.on_instance_of(A).acting(of_another_user!("global-mutex")).impatient().times_out(),
         A.finishes(),
     ];
     const GOES_AHEAD: &[Step] = &[
         A.stops_at(Point::Checked),
-        B.on_instance_of(A)
-            .acting(of_another_user!("user-mutex"))
-            .finishes(),
+        B.on_instance_of(A).acting(of_another_user!("user-mutex")).finishes(),
         A.finishes(),
     ];
     is_judged(servers, "global-mutex", 10, WAITS_FOR_A, Exact).await?;
@@ -164,24 +136,11 @@ async fn one_lock_for_all_makes_others_wait_and_one_per_user_does_not(
 
 /// 事务. The first stops before its commit; the difference is whether it still has its lock.
 #[apply(test!)]
-async fn a_lock_inside_the_transaction_is_unlocked_before_the_commit(
-    servers: &Servers,
-) -> Result<()> {
-    const FLAW: &[Step] = &[
-        A.stops_at(Point::Commit),
-        B.on_instance_of(A).stops_at(Point::Checked),
-        A.finishes(),
-        B.finishes(),
-    ];
-    const CURE: &[Step] = &[
-        A.stops_at(Point::Commit),
-        B.on_instance_of(A).impatient().times_out(),
-        A.finishes(),
-    ];
-    for (slug, steps, verdict) in [
-        ("user-mutex-in-tx", FLAW, DuplicateOrders),
-        ("user-mutex", CURE, Exact),
-    ] {
+async fn a_lock_inside_the_transaction_is_unlocked_before_the_commit(servers: &Servers) -> Result<()> {
+    const FLAW: &[Step] =
+        &[A.stops_at(Point::Commit), B.on_instance_of(A).stops_at(Point::Checked), A.finishes(), B.finishes()];
+    const CURE: &[Step] = &[A.stops_at(Point::Commit), B.on_instance_of(A).impatient().times_out(), A.finishes()];
+    for (slug, steps, verdict) in [("user-mutex-in-tx", FLAW, DuplicateOrders), ("user-mutex", CURE, Exact)] {
         is_judged(servers, slug, 10, steps, verdict).await?;
     }
     Ok(())
@@ -193,32 +152,24 @@ async fn a_late_unlock_deletes_anothers_lock_unless_atomic(servers: &Servers) ->
     const B_GETS_IN: &[Step] = &[Step::LeaseEnds, B.stops_at(Point::Checked)];
     // It cannot tell that it deletes another's key.
     const DELETES_ANOTHERS: &[Step] = &[A.finishes_and_unlocks(), C.finishes(), B.finishes()];
-    const LEAVES_ANOTHERS: &[Step] = &[
-        A.finishes_with_lock_lost(),
-        C.fails_as("under-way"),
-        B.finishes(),
-    ];
+    const LEAVES_ANOTHERS: &[Step] = &[A.finishes_with_lock_lost(), C.fails_as("under-way"), B.finishes()];
     const FIXED_ID: &[Step] = &[
-        A.acting(of_another_voucher!("redis-lock-fixed-id"))
-            .stops_at(Point::Unlock),
+        A.acting(of_another_voucher!("redis-lock-fixed-id")).stops_at(Point::Unlock),
         Step::All(B_GETS_IN),
         Step::All(DELETES_ANOTHERS),
     ];
     const OWNER: &[Step] = &[
-        A.acting(of_another_voucher!("redis-lock-owner"))
-            .stops_at(Point::Unlock),
+        A.acting(of_another_voucher!("redis-lock-owner")).stops_at(Point::Unlock),
         Step::All(B_GETS_IN),
         Step::All(LEAVES_ANOTHERS),
     ];
     const OWNER_COMPARED: &[Step] = &[
-        A.acting(of_another_voucher!("redis-lock-owner"))
-            .stops_at(Point::Compared),
+        A.acting(of_another_voucher!("redis-lock-owner")).stops_at(Point::Compared),
         Step::All(B_GETS_IN),
         Step::All(DELETES_ANOTHERS),
     ];
     const LUA: &[Step] = &[
-        A.acting(of_another_voucher!("redis-lock-lua"))
-            .stops_at(Point::Compared),
+        A.acting(of_another_voucher!("redis-lock-lua")).stops_at(Point::Compared),
         Step::All(B_GETS_IN),
         Step::All(LEAVES_ANOTHERS),
     ];
@@ -238,17 +189,8 @@ async fn a_late_unlock_deletes_anothers_lock_unless_atomic(servers: &Servers) ->
 #[apply(test!)]
 async fn an_order_longer_than_its_lease_is_not_alone(servers: &Servers) -> Result<()> {
     // A process that stands still does not renew, so the lease ends.
-    const IS_NOT_ALONE: &[Step] = &[
-        A.stops_at(Point::Checked),
-        Step::LeaseEnds,
-        B.finishes(),
-        A.finishes(),
-    ];
-    const THE_DATABASE_REFUSES: &[Step] = &[
-        A.stops_at(Point::Checked),
-        B.finishes(),
-        A.fails_as("already-ordered"),
-    ];
+    const IS_NOT_ALONE: &[Step] = &[A.stops_at(Point::Checked), Step::LeaseEnds, B.finishes(), A.finishes()];
+    const THE_DATABASE_REFUSES: &[Step] = &[A.stops_at(Point::Checked), B.finishes(), A.fails_as("already-ordered")];
     const IS_RENEWED: &[Step] = &[
         A.self_ending_lease(3000, 3000).stops_at(Point::Checked),
         Step::Custom(|play| Box::pin(wait_until_renewed(play))),
@@ -291,27 +233,13 @@ impl Shop {
         let step = seckill::find(slug).with_context(|| format!("there is no {slug}"))?;
         let ctxs: Vec<_> = (0..3).map(|_| servers.with(|_| ())).collect();
         let voucher = on_sale(&ctxs[0], pieces).await?;
-        Ok(Self {
-            step,
-            ctxs,
-            voucher,
-            answers: Arc::default(),
-        })
+        Ok(Self { step, ctxs, voucher, answers: Arc::default() })
     }
 
     /// Sends an order of a user of this shop to an instance.
     fn start(&self, instance: usize, user: i64) -> JoinHandle<Result<OrderReceipt, Error>> {
-        let (ctx, place, answers) = (
-            Arc::clone(&self.ctxs[instance]),
-            self.step.spec.place,
-            Arc::clone(&self.answers),
-        );
-        let order = Order::new(
-            self.voucher,
-            self.voucher * 1_000_000 + user,
-            NOW,
-            TEST_WAIT_LIMIT,
-        );
+        let (ctx, place, answers) = (Arc::clone(&self.ctxs[instance]), self.step.spec.place, Arc::clone(&self.answers));
+        let order = Order::new(self.voucher, self.voucher * 1_000_000 + user, NOW, TEST_WAIT_LIMIT);
         tokio::spawn(async move {
             let placed = place(&ctx, &order).await;
             if let Ok(OrderReceipt { order_id, .. }) = &placed {
@@ -319,10 +247,7 @@ impl Shop {
                     .lock()
                     .expect("nobody panics")
                     .orders
-                    .push(VoucherOrder {
-                        order_id: *order_id,
-                        user_id: order.user_id,
-                    });
+                    .push(VoucherOrder { order_id: *order_id, user_id: order.user_id });
             }
             placed
         })
@@ -349,25 +274,15 @@ impl Shop {
         let report = self.report().await?;
         voucher::remove(&self.ctxs[0], self.voucher).await?;
         // Users have six digits after the voucher's number, so no other voucher's users begin the same.
-        for pattern in [
-            format!("seckill:*:{}", self.voucher),
-            format!("lock:order:{}??????", self.voucher),
-        ] {
+        for pattern in [format!("seckill:*:{}", self.voucher), format!("lock:order:{}??????", self.voucher)] {
             let mut redis = self.ctxs[0].redis.connection();
-            let left: Vec<String> = redis::cmd("KEYS")
-                .arg(&pattern)
-                .query_async(&mut redis)
-                .await?;
+            let left: Vec<String> = redis::cmd("KEYS").arg(&pattern).query_async(&mut redis).await?;
             ensure!(left.is_empty(), "{} has left {left:?}", self.step.slug);
         }
         for ctx in &self.ctxs {
             ctx.close(TEST_WAIT_LIMIT).await;
         }
-        ensure!(
-            report.verdict == verdict,
-            "{}: not {verdict:?} but {report:?}",
-            self.step.slug
-        );
+        ensure!(report.verdict == verdict, "{}: not {verdict:?} but {report:?}", self.step.slug);
         Ok(())
     }
 }
@@ -385,17 +300,13 @@ async fn without_a_check_one_user_orders_twice(servers: &Servers) -> Result<()> 
             "{}: {second:?}",
             step.slug
         );
-        shop.close(if asks { Exact } else { DuplicateOrders })
-            .await?;
+        shop.close(if asks { Exact } else { DuplicateOrders }).await?;
     }
     Ok(())
 }
 
 fn promising() -> impl Iterator<Item = (&'static str, &'static seckill::SeckillStep)> {
-    seckill::ALL
-        .iter()
-        .filter(|step| step.spec.promise != Promise::Unsafe)
-        .map(|step| (step.slug, step))
+    seckill::ALL.iter().filter(|step| step.spec.promise != Promise::Unsafe).map(|step| (step.slug, step))
 }
 
 /// Under load: 40 users with 3 orders each for 15 pieces, on as many instances as the step promises for.
@@ -404,21 +315,12 @@ fn promising() -> impl Iterator<Item = (&'static str, &'static seckill::SeckillS
 async fn keeps_its_promise(servers: &Servers, step: &'static seckill::SeckillStep) -> Result<()> {
     const PIECES: i64 = 15;
     let shop = Shop::open(servers, step.slug, PIECES).await?;
-    let instances = if step.spec.promise == Promise::OneProcess {
-        1
-    } else {
-        shop.ctxs.len()
-    };
-    let orders: Vec<_> = (0..120)
-        .map(|n| shop.start(n % instances, n as i64 / 3))
-        .collect();
+    let instances = if step.spec.promise == Promise::OneProcess { 1 } else { shop.ctxs.len() };
+    let orders: Vec<_> = (0..120).map(|n| shop.start(n % instances, n as i64 / 3)).collect();
     for order in orders {
         match order.await? {
             Ok(_)
-            | Err(
-                Error::SoldOut
-                | Error::Seckill(SeckillError::AlreadyOrdered | SeckillError::OrderUnderWay),
-            ) => {}
+            | Err(Error::SoldOut | Error::Seckill(SeckillError::AlreadyOrdered | SeckillError::OrderUnderWay)) => {}
             Err(other) => bail!("{}: {other}", step.slug),
         }
     }
@@ -441,15 +343,8 @@ async fn orders_before_after_and_beyond_the_stock_are_refused(servers: &Servers)
         add(0, now - hour, now + hour).await?,
     );
     for step in seckill::ALL.iter() {
-        let place = async |voucher| {
-            (step.spec.place)(ctx, &Order::new(voucher, 1, NOW, TEST_WAIT_LIMIT)).await
-        };
-        let refused = [
-            place(early).await,
-            place(late).await,
-            place(none).await,
-            place(i64::MAX).await,
-        ];
+        let place = async |voucher| (step.spec.place)(ctx, &Order::new(voucher, 1, NOW, TEST_WAIT_LIMIT)).await;
+        let refused = [place(early).await, place(late).await, place(none).await, place(i64::MAX).await];
         let as_expected = matches!(
             refused,
             [
@@ -466,15 +361,8 @@ async fn orders_before_after_and_beyond_the_stock_are_refused(servers: &Servers)
         let report = check_orders(&records, Some(&OrderAnswers::default()));
         ensure!(report.verdict == Exact && report.orders == 0, "{report:?}");
         voucher::remove(ctx, voucher).await?;
-        let gone = [
-            voucher::read(ctx, voucher).await.map(drop),
-            voucher::remove(ctx, voucher).await,
-        ];
-        ensure!(
-            gone.iter()
-                .all(|gone| matches!(gone, Err(Error::Seckill(SeckillError::NoVoucher(_))))),
-            "{gone:?}"
-        );
+        let gone = [voucher::read(ctx, voucher).await.map(drop), voucher::remove(ctx, voucher).await];
+        ensure!(gone.iter().all(|gone| matches!(gone, Err(Error::Seckill(SeckillError::NoVoucher(_))))), "{gone:?}");
     }
     Ok(())
 }
@@ -494,9 +382,6 @@ async fn a_piece_that_left_without_an_order_is_not_called_unchanged(
     let ordered = (step.spec.place)(&ctx, &order).await;
     let left = voucher::read(&ctx, voucher).await?.stock;
     voucher::remove(&ctx, voucher).await?;
-    ensure!(
-        matches!(ordered, Err(Error::PieceGone(_))) && left == 9,
-        "{ordered:?}, and {left} are left"
-    );
+    ensure!(matches!(ordered, Err(Error::PieceGone(_))) && left == 9, "{ordered:?}, and {left} are left");
     Ok(())
 }

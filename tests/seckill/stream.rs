@@ -40,11 +40,7 @@ pub(crate) struct VoucherSale {
 impl VoucherSale {
     pub(crate) async fn open(ctx: Arc<Ctx>) -> Result<Self> {
         let voucher = on_sale(&ctx, 2 * USERS).await?;
-        Ok(Self {
-            ctx,
-            voucher,
-            answers: OrderAnswers::default(),
-        })
+        Ok(Self { ctx, voucher, answers: OrderAnswers::default() })
     }
 
     async fn of(servers: &Servers) -> Result<Self> {
@@ -127,10 +123,7 @@ async fn a_consumer_dying_anywhere_loses_and_doubles_no_order(servers: &Servers)
     for (point, written) in [(Point::Delivered, 0), (Point::Written, USERS)] {
         let mut sale = VoucherSale::of(servers).await?;
         sale.order(0..USERS).await?;
-        ensure!(
-            sale.state(sale.answers.orders[0].order_id).await? == OrderState::Pending,
-            "it is not pending"
-        );
+        ensure!(sale.state(sale.answers.orders[0].order_id).await? == OrderState::Pending, "it is not pending");
         let mut mortal = sale.consumer("mortal");
         let mut pause = mortal.pause_at(point);
         let mortal = tokio::spawn(mortal.run());
@@ -140,18 +133,11 @@ async fn a_consumer_dying_anywhere_loses_and_doubles_no_order(servers: &Servers)
         let all = USERS as u64;
         let unsettled = (backlog.lag, backlog.pending, backlog.dead);
         ensure!(unsettled == (0, all, 0), "{point}: {backlog:?}");
-        ensure!(
-            records.orders.len() as i64 == written,
-            "{point}: {} are written",
-            records.orders.len()
-        );
+        ensure!(records.orders.len() as i64 == written, "{point}: {} are written", records.orders.len());
         mortal.abort();
         drop(pause);
         sale.settled().await?;
-        ensure!(
-            sale.state(sale.answers.orders[0].order_id).await? == OrderState::Stored,
-            "it is not stored"
-        );
+        ensure!(sale.state(sale.answers.orders[0].order_id).await? == OrderState::Stored, "it is not stored");
         sale.close(Exact).await?;
     }
     Ok(())
@@ -163,22 +149,14 @@ async fn a_consumer_that_was_slow_and_not_dead_doubles_no_order(servers: &Server
     let mut sale = VoucherSale::of(servers).await?;
     sale.order(0..USERS).await?;
     sale.settle_beside_a_slow_consumer().await?;
-    ensure!(
-        stream::count_backlog(&sale.ctx).await?.dead == 0,
-        "it has buried what is written"
-    );
+    ensure!(stream::count_backlog(&sale.ctx).await?.dead == 0, "it has buried what is written");
     sale.close(Exact).await
 }
 
 /// The twins die at the same points.
 #[apply(test!)]
-async fn a_consumer_that_acks_first_or_forgets_its_order_is_caught(
-    servers: &Servers,
-) -> Result<()> {
-    for (twin, verdict) in [
-        (Twin::AcknowledgesFirst, LostOrders),
-        (Twin::WritesAnew, DuplicateOrders),
-    ] {
+async fn a_consumer_that_acks_first_or_forgets_its_order_is_caught(servers: &Servers) -> Result<()> {
+    for (twin, verdict) in [(Twin::AcknowledgesFirst, LostOrders), (Twin::WritesAnew, DuplicateOrders)] {
         let mut sale = VoucherSale::of(servers).await?;
         sale.order(0..USERS).await?;
         // It dies, restarts, and receives its own entries again.
@@ -199,19 +177,11 @@ enum Twin {
 impl Twin {
     /// Runs from reading to its death: in its first life before what comes second.
     async fn live(self, sale: &VoucherSale, from: &str) -> Result<()> {
-        let (mut redis, orders) = (
-            sale.ctx.redis.connection(),
-            sale.ctx.redis_key("stream.orders"),
-        );
+        let (mut redis, orders) = (sale.ctx.redis.connection(), sale.ctx.redis_key("stream.orders"));
         let made: redis::RedisResult<()> = redis.xgroup_create_mkstream(&orders, "g1", "0").await;
         ensure!(made.is_ok() == (from == ">"), "the group");
         let mut read = redis::cmd("XREADGROUP");
-        read.arg("GROUP")
-            .arg("g1")
-            .arg("twin")
-            .arg("STREAMS")
-            .arg(&orders)
-            .arg(from);
+        read.arg("GROUP").arg("g1").arg("twin").arg("STREAMS").arg(&orders).arg(from);
         let read: StreamReadReply = read.query_async(&mut redis).await?;
         let entries: Vec<_> = read.keys.into_iter().flat_map(|key| key.ids).collect();
         let at: Vec<_> = entries.iter().map(|entry| &entry.id).collect();
@@ -223,18 +193,10 @@ impl Twin {
         let mut conn = sale.ctx.mysql(TEST_WAIT_LIMIT).await?;
         for entry in &entries {
             let order_id = id_worker::next_id(&sale.ctx, "order").await?;
-            let insert = sqlx::query(
-                "INSERT INTO tb_voucher_order (id, user_id, voucher_id) VALUES (?, ?, ?)",
-            );
+            let insert = sqlx::query("INSERT INTO tb_voucher_order (id, user_id, voucher_id) VALUES (?, ?, ?)");
             let user: i64 = entry.get("userId").context("no user")?;
-            insert
-                .bind(order_id)
-                .bind(user)
-                .bind(sale.voucher)
-                .execute(&mut *conn)
-                .await?;
-            let deduct =
-                sqlx::query("UPDATE tb_seckill_voucher SET stock = stock - 1 WHERE voucher_id = ?");
+            insert.bind(order_id).bind(user).bind(sale.voucher).execute(&mut *conn).await?;
+            let deduct = sqlx::query("UPDATE tb_seckill_voucher SET stock = stock - 1 WHERE voucher_id = ?");
             deduct.bind(sale.voucher).execute(&mut *conn).await?;
         }
         conn.done();
@@ -254,27 +216,15 @@ async fn a_lost_set_of_users_costs_no_piece(servers: &Servers) -> Result<()> {
         sale.place(user).await?;
     }
     let waiting = voucher::read_records(&sale.ctx, sale.voucher).await?;
-    ensure!(
-        waiting.redis_stock.is_none(),
-        "orders wait, and it is judged: {waiting:?}"
-    );
+    ensure!(waiting.redis_stock.is_none(), "orders wait, and it is judged: {waiting:?}");
     let report = sale.settled().await?;
     let key = sale.key("stock");
     let in_redis: i64 = redis.hget(&key, "stock").await?;
-    ensure!(
-        (report.verdict, report.stock, in_redis) == (Exact, USERS, USERS),
-        "{in_redis} in Redis, {report:?}"
-    );
-    ensure!(
-        stream::count_backlog(&sale.ctx).await?.dead == USERS as u64,
-        "not all second orders were refused"
-    );
+    ensure!((report.verdict, report.stock, in_redis) == (Exact, USERS, USERS), "{in_redis} in Redis, {report:?}");
+    ensure!(stream::count_backlog(&sale.ctx).await?.dead == USERS as u64, "not all second orders were refused");
     let _: i64 = redis.hincr(&key, "stock", -1).await?;
     let twin = sale.report().await?;
-    ensure!(
-        (twin.verdict, twin.lost_pieces) == (LostPieces, 1),
-        "{twin:?}"
-    );
+    ensure!((twin.verdict, twin.lost_pieces) == (LostPieces, 1), "{twin:?}");
     let _: i64 = redis.hincr(&key, "stock", 1).await?;
     sale.close(Exact).await
 }
@@ -298,9 +248,7 @@ async fn a_slow_consumer_gives_no_piece_back_twice(servers: &Servers) -> Result<
 /// An empty entry, and orders that MySQL refuses for their user, their stock, or another reason: each becomes a dead
 /// letter with its reason, and the rest of the batch is written.
 #[apply(test!)]
-async fn an_unwritable_order_goes_to_the_dead_letters_with_its_reason(
-    servers: &Servers,
-) -> Result<()> {
+async fn an_unwritable_order_goes_to_the_dead_letters_with_its_reason(servers: &Servers) -> Result<()> {
     let (mut outsider, ctx) = servers.database("poison").await?;
     let mut config = ctx.config.clone();
     config.redis.prefix = "poison:".into();
@@ -314,52 +262,26 @@ async fn an_unwritable_order_goes_to_the_dead_letters_with_its_reason(
     sale.order(0..USERS).await?;
 
     // These are claimed, but somebody else took what they need from MySQL.
-    let (mut other, mut none) = (
-        VoucherSale::open(Arc::clone(&sale.ctx)).await?,
-        VoucherSale::open(Arc::clone(&sale.ctx)).await?,
-    );
+    let (mut other, mut none) =
+        (VoucherSale::open(Arc::clone(&sale.ctx)).await?, VoucherSale::open(Arc::clone(&sale.ctx)).await?);
     other.order(1..2).await?;
     none.order(1..2).await?;
-    let (twice, empty) = (
-        other.answers.orders[0].order_id,
-        none.answers.orders[0].order_id,
-    );
-    let taken =
-        "INSERT INTO tb_voucher_order (id, user_id, voucher_id, claimed_by) VALUES (1, 1, ?, 1)";
-    sqlx::query(taken)
-        .bind(other.voucher)
-        .execute(&mut *conn)
-        .await?;
+    let (twice, empty) = (other.answers.orders[0].order_id, none.answers.orders[0].order_id);
+    let taken = "INSERT INTO tb_voucher_order (id, user_id, voucher_id, claimed_by) VALUES (1, 1, ?, 1)";
+    sqlx::query(taken).bind(other.voucher).execute(&mut *conn).await?;
     let sold = "UPDATE tb_seckill_voucher SET stock = 0 WHERE voucher_id = ?";
-    sqlx::query(sold)
-        .bind(none.voucher)
-        .execute(&mut *conn)
-        .await?;
+    sqlx::query(sold).bind(none.voucher).execute(&mut *conn).await?;
     conn.done();
     let mut nonsense = redis::cmd("XADD");
-    nonsense
-        .arg(sale.ctx.redis_key("stream.orders"))
-        .arg("*")
-        .arg("id")
-        .arg("none");
-    nonsense
-        .exec_async(&mut sale.ctx.redis.connection())
-        .await?;
+    nonsense.arg(sale.ctx.redis_key("stream.orders")).arg("*").arg("id").arg("none");
+    nonsense.exec_async(&mut sale.ctx.redis.connection()).await?;
 
     let report = sale.settled().await?;
-    ensure!(
-        (report.orders, report.lost_orders) == (USERS - 1, 1),
-        "{report:?}"
-    );
-    ensure!(
-        stream::count_backlog(&sale.ctx).await?.dead == 4,
-        "not four dead letters"
-    );
-    for (order_id, why) in [
-        (sale.answers.orders[13].order_id, "user 13"),
-        (twice, "用户已经购买过一次!"),
-        (empty, "库存不足！"),
-    ] {
+    ensure!((report.orders, report.lost_orders) == (USERS - 1, 1), "{report:?}");
+    ensure!(stream::count_backlog(&sale.ctx).await?.dead == 4, "not four dead letters");
+    for (order_id, why) in
+        [(sale.answers.orders[13].order_id, "user 13"), (twice, "用户已经购买过一次!"), (empty, "库存不足！")]
+    {
         match sale.state(order_id).await? {
             OrderState::Failed(reason) if reason.contains(why) => {}
             other => bail!("{why}: {other:?}"),
@@ -375,28 +297,12 @@ async fn an_unwritable_order_goes_to_the_dead_letters_with_its_reason(
     let failed = sale.ctx.redis_key(&format!("seckill:failed:{twice}"));
     let ends: i64 = sale.ctx.redis.connection().ttl(failed).await?;
     ensure!(ends > 0, "a reason is kept for ever: {ends}");
-    let letters: redis::streams::StreamRangeReply = sale
-        .ctx
-        .redis
-        .connection()
-        .xrange_all(sale.ctx.redis_key("stream.orders.dead"))
-        .await?;
-    let reasons: Vec<String> = letters
-        .ids
-        .iter()
-        .filter_map(|letter| letter.get("reason"))
-        .collect();
-    ensure!(
-        reasons
-            .iter()
-            .any(|reason| reason == "the entry has no number id"),
-        "{reasons:?}"
-    );
+    let letters: redis::streams::StreamRangeReply =
+        sale.ctx.redis.connection().xrange_all(sale.ctx.redis_key("stream.orders.dead")).await?;
+    let reasons: Vec<String> = letters.ids.iter().filter_map(|letter| letter.get("reason")).collect();
+    ensure!(reasons.iter().any(|reason| reason == "the entry has no number id"), "{reasons:?}");
     let unknown = stream::read_order_state(&sale.ctx, 7).await;
-    ensure!(
-        matches!(unknown, Err(Error::Seckill(SeckillError::NoOrder(7)))),
-        "{unknown:?}"
-    );
+    ensure!(matches!(unknown, Err(Error::Seckill(SeckillError::NoOrder(7)))), "{unknown:?}");
     sale.ctx.close(TEST_WAIT_LIMIT).await;
     outsider.execute("DROP DATABASE poison").await?;
     Ok(())
@@ -423,7 +329,8 @@ async fn a_voucher_that_redis_has_lost_is_not_invented(servers: &Servers) -> Res
     let lost: bool = sale.ctx.redis.connection().del(&key).await?;
     ensure!(lost, "{key} was not there");
     let refused = sale.place(1).await;
-    let as_expected = matches!(refused, Err(Error::Seckill(SeckillError::NoVoucherStock(voucher))) if voucher == sale.voucher);
+    let as_expected =
+        matches!(refused, Err(Error::Seckill(SeckillError::NoVoucherStock(voucher))) if voucher == sale.voucher);
     ensure!(as_expected, "{refused:?}");
     sale.close(Exact).await
 }

@@ -2,8 +2,8 @@
 
 use crate::support::{
     http::{
-        self, MINUTE, answer, check_url, check_url_of, client, put_stock, put_stock_of, status,
-        stock_of, wait_until_held, wait_until_held_of,
+        self, MINUTE, answer, check_url, check_url_of, client, put_stock, put_stock_of, status, stock_of,
+        wait_until_held, wait_until_held_of,
     },
     labs,
     leftovers::ensure_nothing_is_left,
@@ -55,10 +55,7 @@ async fn others_go_on_after_the_holder_is_killed() -> Result<()> {
     }
     lab.kill(&victim.name).await?;
     for held in held {
-        ensure!(
-            !held.await.is_ok_and(|answer| answer.is_ok()),
-            "the killed instance has answered"
-        );
+        ensure!(!held.await.is_ok_and(|answer| answer.is_ok()), "the killed instance has answered");
     }
     for (n, waiter) in waiters {
         match waiter.await?? {
@@ -71,15 +68,9 @@ async fn others_go_on_after_the_holder_is_killed() -> Result<()> {
         let gone = STOCK - stock_of(other, product, strategy.spec.store).await?;
         // The killed holder never sent its write.
         let sold = sold[n];
-        ensure!(
-            gone == sold,
-            "{slug}: {sold} were sold, and {gone} left the shelf"
-        );
+        ensure!(gone == sold, "{slug}: {sold} were sold, and {gone} left the shelf");
         let free = status(check_url_of(other, slug, product, 0, 0)).await?;
-        ensure!(
-            free == StatusCode::OK,
-            "{slug}: the lock is not free: {free}"
-        );
+        ensure!(free == StatusCode::OK, "{slug}: the lock is not free: {free}");
         let product = format!("{other}/stock?stock_id={product}");
         let (removed, words) = answer(client().delete(product)).await?;
         ensure!(removed.is_success(), "{removed} {words}");
@@ -104,9 +95,7 @@ async fn a_client_that_hangs_up_leaves_nothing() -> Result<()> {
         if exclusive {
             sold = wait_until_held(&second, slug).await?;
         }
-        let waiting: Vec<_> = (0..5)
-            .map(|_| tokio::spawn(status(check_url(&second, slug, MINUTE, MINUTE))))
-            .collect();
+        let waiting: Vec<_> = (0..5).map(|_| tokio::spawn(status(check_url(&second, slug, MINUTE, MINUTE)))).collect();
         inside.abort();
         waiting.iter().for_each(tokio::task::JoinHandle::abort);
         for base in [&first, &second] {

@@ -60,30 +60,20 @@ async fn a_write_waits_for_a_row_no_longer_than_it_may(servers: &Servers) -> Res
     let strategies: Vec<_> = on_mysql().collect();
     for some in strategies.chunks(6) {
         // Strategies that share a mutex are neighbours in the list, and so run on two instances.
-        let tried = join_all(some.iter().zip(site.ctxs.iter().cycle()).map(
-            async |(strategy, ctx)| {
-                is_refused_in_time(strategy.slug, strategy.spec.deduct, ctx, site.id).await?;
-                is_refused_in_time(strategy.slug, strategy.spec.deduct, ctx, site.id).await
-            },
-        ));
+        let tried = join_all(some.iter().zip(site.ctxs.iter().cycle()).map(async |(strategy, ctx)| {
+            is_refused_in_time(strategy.slug, strategy.spec.deduct, ctx, site.id).await?;
+            is_refused_in_time(strategy.slug, strategy.spec.deduct, ctx, site.id).await
+        }));
         tried.await.into_iter().collect::<Result<()>>()?;
     }
     holder.close().await?;
-    ensure!(
-        site.stock(Store::MySql).await == STOCK,
-        "a request that was refused has sold a piece"
-    );
+    ensure!(site.stock(Store::MySql).await == STOCK, "a request that was refused has sold a piece");
     for strategy in &strategies {
         let job = Job::new(site.id, NOW, TEST_WAIT_LIMIT);
-        (strategy.spec.deduct)(&site.ctxs[1], &job)
-            .await
-            .context(strategy.slug)?;
+        (strategy.spec.deduct)(&site.ctxs[1], &job).await.context(strategy.slug)?;
     }
     let (sold, gone) = (strategies.len(), STOCK - site.stock(Store::MySql).await);
-    ensure!(
-        gone == sold as i64,
-        "{sold} were sold, and {gone} left the shelf"
-    );
+    ensure!(gone == sold as i64, "{sold} were sold, and {gone} left the shelf");
     Ok(())
 }
 
@@ -111,21 +101,13 @@ async fn unbounded(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
 /// The id of the instance's only connection.
 async fn connection(ctx: &Ctx) -> Result<i64> {
     let mut conn = ctx.mysql(TEST_WAIT_LIMIT).await?;
-    let id = sqlx::query_scalar("SELECT CAST(CONNECTION_ID() AS SIGNED)")
-        .fetch_one(&mut *conn)
-        .await?;
+    let id = sqlx::query_scalar("SELECT CAST(CONNECTION_ID() AS SIGNED)").fetch_one(&mut *conn).await?;
     conn.done();
     Ok(id)
 }
 
 /// Refused requests keep using the existing connection.
-async fn keeps_its_connection(
-    slug: &str,
-    deduct: Deduct,
-    ctx: &Ctx,
-    id: i64,
-    requests: usize,
-) -> Result<()> {
+async fn keeps_its_connection(slug: &str, deduct: Deduct, ctx: &Ctx, id: i64, requests: usize) -> Result<()> {
     let before = connection(ctx).await?;
     for _ in 0..requests {
         match deduct(ctx, &Job::new(id, NOW, WAIT_LIMIT)).await {
@@ -133,10 +115,7 @@ async fn keeps_its_connection(
             other => bail!("{slug}: {other:?}"),
         }
     }
-    ensure!(
-        connection(ctx).await? == before,
-        "{slug}: the refusal has cost the connection"
-    );
+    ensure!(connection(ctx).await? == before, "{slug}: the refusal has cost the connection");
     Ok(())
 }
 
@@ -144,9 +123,7 @@ async fn keeps_its_connection(
 #[apply(test!)]
 async fn work_at_the_desk_needs_no_connection_from_before(servers: &Servers) -> Result<()> {
     let url = servers.mysql();
-    let place = url
-        .split(['@', '/'])
-        .find(|part| part.contains(':') && !part.ends_with(':'));
+    let place = url.split(['@', '/']).find(|part| part.contains(':') && !part.ends_with(':'));
     let place = place.context("no host and port")?;
     let proxy = Proxy::to(place)?;
     let through = url.replace(place, &proxy.address());
@@ -157,9 +134,7 @@ async fn work_at_the_desk_needs_no_connection_from_before(servers: &Servers) -> 
     proxy.mend();
     for mut conn in both {
         let dies = async { while conn.ping().await.is_ok() {} };
-        timeout(ANSWER_TIMEOUT, dies)
-            .await
-            .context("the way was not cut")?;
+        timeout(ANSWER_TIMEOUT, dies).await.context("the way was not cut")?;
         conn.done();
     }
     let twin = conn().await?.ping().await;
@@ -170,11 +145,7 @@ async fn work_at_the_desk_needs_no_connection_from_before(servers: &Servers) -> 
 #[apply(test!)]
 async fn a_refusal_costs_no_connection(servers: &Servers) -> Result<()> {
     let ctx = servers.with(|config| config.mysql.pool = 1);
-    let [nothing, empty, held] = [
-        servers.site().await,
-        servers.site().await,
-        servers.site().await,
-    ];
+    let [nothing, empty, held] = [servers.site().await, servers.site().await, servers.site().await];
     empty.put_stock(0).await;
     held.put_stock(STOCK).await;
     let _holder = holding(servers, &held).await?;
@@ -199,9 +170,7 @@ async fn a_refusal_that_drops_its_connection_is_caught(servers: &Servers) -> Res
 async fn careless(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     let mut conn = ctx.mysql(job.wait_left()).await?;
     let row = sqlx::query("SELECT count FROM db_stock WHERE id = ?").bind(job.request.stock_id);
-    row.fetch_optional(&mut *conn)
-        .await?
-        .ok_or(Error::NoProduct(job.request.stock_id))?;
+    row.fetch_optional(&mut *conn).await?.ok_or(Error::NoProduct(job.request.stock_id))?;
     conn.done();
     Err(Error::SoldOut)
 }
@@ -222,11 +191,7 @@ fn start(ctx: &Arc<Ctx>, slug: &'static str, job: Job) -> (Running, Arc<Job>) {
 }
 
 /// As soon as it is stopped between read and write.
-async fn stopped(
-    ctx: &Arc<Ctx>,
-    slug: &'static str,
-    mut job: Job,
-) -> Result<(Running, Arc<Job>, Pause)> {
+async fn stopped(ctx: &Arc<Ctx>, slug: &'static str, mut job: Job) -> Result<(Running, Arc<Job>, Pause)> {
     let mut pause = job.pause_at(Point::Read);
     let (running, job) = start(ctx, slug, job);
     within_limit(&format!("{slug} at its write"), pause.wait_until_reached()).await?;
@@ -234,28 +199,14 @@ async fn stopped(
 }
 
 /// With one connection and a visitor inside: whether a request for another product gets through.
-async fn lets_others_through(
-    servers: &Servers,
-    slug: &'static str,
-    wait: Duration,
-) -> Result<bool> {
+async fn lets_others_through(servers: &Servers, slug: &'static str, wait: Duration) -> Result<bool> {
     let ctx = servers.with(|config| config.mysql.pool = 1);
-    wait_until("zookeeper is there", || async {
-        Ok(ctx.zk.session().is_ok())
-    })
-    .await?;
+    wait_until("zookeeper is there", || async { Ok(ctx.zk.session().is_ok()) }).await?;
     let [theirs, ours] = [servers.site().await, servers.site().await];
     theirs.put_stock(STOCK).await;
     ours.put_stock(STOCK).await;
-    let (staying, job) = start(
-        &ctx,
-        slug,
-        Job::new(theirs.id, 2 * TEST_WAIT_LIMIT, TEST_WAIT_LIMIT),
-    );
-    wait_until(&format!("{slug} is inside"), || async {
-        Ok(job.observation.has_entered())
-    })
-    .await?;
+    let (staying, job) = start(&ctx, slug, Job::new(theirs.id, 2 * TEST_WAIT_LIMIT, TEST_WAIT_LIMIT));
+    wait_until(&format!("{slug} is inside"), || async { Ok(job.observation.has_entered()) }).await?;
     let passed = start(&ctx, "none", Job::new(ours.id, NOW, wait)).0.await?;
     staying.abort();
     match passed {
@@ -269,28 +220,15 @@ async fn lets_others_through(
 /// transaction, or a lock that is the connection, keeps one; this test would find it.
 #[apply(test!)]
 async fn a_visitor_without_a_transaction_holds_no_connection(servers: &Servers) -> Result<()> {
-    const CONNECTION_HOLDERS: [&str; 5] = [
-        "mutex-commit-late",
-        "select-for-update",
-        "select-for-update-retried",
-        "select-share",
-        "mysql-named-lock",
-    ];
+    const CONNECTION_HOLDERS: [&str; 5] =
+        ["mutex-commit-late", "select-for-update", "select-for-update-retried", "select-share", "mysql-named-lock"];
     // The merged strategy waits before it enters.
     for strategy in on_mysql().filter(|s| s.slug != "single-update-merged") {
         let holds_one = CONNECTION_HOLDERS.contains(&strategy.slug);
         // The request may be slow on a busy machine, but must be faster than the stay.
-        let wait = if holds_one {
-            WAIT_LIMIT
-        } else {
-            TEST_WAIT_LIMIT
-        };
+        let wait = if holds_one { WAIT_LIMIT } else { TEST_WAIT_LIMIT };
         let through = lets_others_through(servers, strategy.slug, wait).await?;
-        ensure!(
-            through != holds_one,
-            "{}: others get through: {through}",
-            strategy.slug
-        );
+        ensure!(through != holds_one, "{}: others get through: {through}", strategy.slug);
     }
     Ok(())
 }
@@ -301,17 +239,12 @@ async fn a_request_that_finds_another_version_tries_again(servers: &Servers) -> 
     for slug in ["version-cas", "version-cas-paced", "version-cas-retried"] {
         let site = servers.site().await;
         site.put_stock(STOCK).await;
-        let (slow, _, between) =
-            stopped(&site.ctxs[0], slug, Job::new(site.id, NOW, TEST_WAIT_LIMIT)).await?;
+        let (slow, _, between) = stopped(&site.ctxs[0], slug, Job::new(site.id, NOW, TEST_WAIT_LIMIT)).await?;
         buy(&site.ctxs[1], slug, site.id).await?;
         between.resume();
         let sold = slow.await??;
         let left = site.stock(Store::MySql).await;
-        ensure!(
-            (sold.retries, left) == (1, STOCK - 2),
-            "{slug}: {} retries, {left} left",
-            sold.retries
-        );
+        ensure!((sold.retries, left) == (1, STOCK - 2), "{slug}: {} retries, {left} left", sold.retries);
     }
     Ok(())
 }
@@ -337,10 +270,7 @@ async fn pieces_in_buckets_are_never_lost(servers: &Servers) -> Result<()> {
     );
     stock_admin::reset(&site.ctxs[0], site.id, STOCK, None).await?;
     let reset = counts().await?;
-    ensure!(
-        reset == (STOCK, STOCK),
-        "in the row and on the shelf after a reset to {STOCK}: {reset:?}"
-    );
+    ensure!(reset == (STOCK, STOCK), "in the row and on the shelf after a reset to {STOCK}: {reset:?}");
     Ok(())
 }
 
@@ -353,12 +283,8 @@ async fn a_named_lock_goes_with_its_connection(servers: &Servers) -> Result<()> 
     let asked = Job::new(site.id, NOW, TEST_WAIT_LIMIT);
     let (late, job, between) = stopped(&site.ctxs[0], "mysql-named-lock", asked).await?;
     let mut outsider = servers.outsider().await?;
-    let holder =
-        sqlx::query_scalar("SELECT CAST(IS_USED_LOCK(CONCAT(DATABASE(), '.', ?)) AS SIGNED)");
-    let holder: i64 = holder
-        .bind(job.redis_name("stock"))
-        .fetch_one(&mut outsider)
-        .await?;
+    let holder = sqlx::query_scalar("SELECT CAST(IS_USED_LOCK(CONCAT(DATABASE(), '.', ?)) AS SIGNED)");
+    let holder: i64 = holder.bind(job.redis_name("stock")).fetch_one(&mut outsider).await?;
     outsider.execute(format!("KILL {holder}").as_str()).await?;
     buy(&site.ctxs[1], "mysql-named-lock", site.id).await?;
     between.resume();
@@ -380,24 +306,13 @@ async fn the_row_of_a_table_lock_says_who_holds_it(servers: &Servers) -> Result<
         let mut outsider = servers.outsider().await?;
         let select = "SELECT class_name, method_name, server_name, `desc`, CAST(holds AS SIGNED) FROM tb_lock \
                       WHERE `desc` LIKE ?";
-        let row: (String, String, String, String, i64) = sqlx::query_as(select)
-            .bind(format!("商品 {} %", site.id))
-            .fetch_one(&mut outsider)
-            .await?;
+        let row: (String, String, String, String, i64) =
+            sqlx::query_as(select).bind(format!("商品 {} %", site.id)).fetch_one(&mut outsider).await?;
         between.resume();
         holder.await??;
         let class = format!("oversell::stock::strategies::{}", slug.replace('-', "_"));
         let said = format!("商品 {} 减库存 小明", site.id);
-        ensure!(
-            row == (
-                class,
-                "deduct".into(),
-                site.ctxs[0].instance.clone(),
-                said,
-                holds,
-            ),
-            "{slug}: {row:?}"
-        );
+        ensure!(row == (class, "deduct".into(), site.ctxs[0].instance.clone(), said, holds,), "{slug}: {row:?}");
     }
     Ok(())
 }
@@ -419,15 +334,8 @@ const COURSE_TABLES: [&str; 4] = [
 
 /// Some of the migrations.
 fn only(versions: &[i64]) -> Migrator {
-    let some = migrator()
-        .iter()
-        .filter(|m| versions.contains(&m.version))
-        .cloned()
-        .collect();
-    Migrator {
-        migrations: some,
-        ..Migrator::DEFAULT
-    }
+    let some = migrator().iter().filter(|m| versions.contains(&m.version)).cloned().collect();
+    Migrator { migrations: some, ..Migrator::DEFAULT }
 }
 
 #[apply(test!)]
@@ -437,30 +345,16 @@ async fn a_database_of_the_course_is_taken_over_with_its_rows(servers: &Servers)
         outsider.execute(statement).await?;
     }
     // Premise of the test: without stepping aside the tables are in the way.
-    ensure!(
-        only(&[1, 2, 4]).run(&mut outsider).await.is_err(),
-        "the course's tables were in nobody's way"
-    );
+    ensure!(only(&[1, 2, 4]).run(&mut outsider).await.is_err(), "the course's tables were in nobody's way");
     outsider.execute("DROP TABLE _sqlx_migrations").await?;
     migrator().run(&mut outsider).await?;
     // Once more, as at the next start.
     migrator().run(&mut outsider).await?;
-    let counts = [
-        stock_admin::count(&ctx, Store::MySql, 1).await,
-        stock_admin::count(&ctx, Store::MySql, 2).await,
-    ];
-    ensure!(
-        matches!(counts, [Ok(4870), Ok(7)]),
-        "the stock of the course: {counts:?}"
-    );
+    let counts = [stock_admin::count(&ctx, Store::MySql, 1).await, stock_admin::count(&ctx, Store::MySql, 2).await];
+    ensure!(matches!(counts, [Ok(4870), Ok(7)]), "the stock of the course: {counts:?}");
     // The held lock is still held; once it is deleted, all works as anywhere.
-    let blocked = start(&ctx, "table-lock", Job::new(1, NOW, WAIT_LIMIT))
-        .0
-        .await?;
-    ensure!(
-        matches!(blocked, Err(Error::Timeout { .. })),
-        "beside the lock of the course: {blocked:?}"
-    );
+    let blocked = start(&ctx, "table-lock", Job::new(1, NOW, WAIT_LIMIT)).0.await?;
+    ensure!(matches!(blocked, Err(Error::Timeout { .. })), "beside the lock of the course: {blocked:?}");
     outsider.execute("DELETE FROM tb_lock").await?;
     for slug in ["table-lock", "version-cas", "single-update-buckets"] {
         buy(&ctx, slug, 1).await?;
@@ -473,9 +367,7 @@ async fn a_database_of_the_course_is_taken_over_with_its_rows(servers: &Servers)
 
 /// A database that another program's seckill uses too: nothing is changed that would need repair by hand.
 #[apply(test!)]
-async fn tables_of_another_program_are_named_before_anything_is_made(
-    servers: &Servers,
-) -> Result<()> {
+async fn tables_of_another_program_are_named_before_anything_is_made(servers: &Servers) -> Result<()> {
     let (mut outsider, _) = servers.database("of_others").await?;
     let ours = tables_in_the_way(&mut outsider).await?;
     ensure!(ours.is_empty(), "in an empty database: {ours:?}");
@@ -487,13 +379,8 @@ async fn tables_of_another_program_are_named_before_anything_is_made(
         outsider.execute(create.as_str()).await?;
     }
     let found = tables_in_the_way(&mut outsider).await?;
-    ensure!(
-        found == ["tb_seckill_voucher", "tb_voucher_order"],
-        "{found:?}"
-    );
-    outsider
-        .execute("RENAME TABLE tb_seckill_voucher TO theirs, tb_voucher_order TO theirs_too")
-        .await?;
+    ensure!(found == ["tb_seckill_voucher", "tb_voucher_order"], "{found:?}");
+    outsider.execute("RENAME TABLE tb_seckill_voucher TO theirs, tb_voucher_order TO theirs_too").await?;
     migrator().run(&mut outsider).await?;
     let ours = tables_in_the_way(&mut outsider).await?;
     ensure!(ours.is_empty(), "after they were made: {ours:?}");
@@ -504,14 +391,10 @@ async fn tables_of_another_program_are_named_before_anything_is_made(
 async fn a_database_of_an_earlier_version_goes_on(servers: &Servers) -> Result<()> {
     let (mut outsider, ctx) = servers.database("of_an_earlier_version").await?;
     only(&[1, 2]).run(&mut outsider).await?;
-    outsider
-        .execute("UPDATE db_stock SET count = 77, version = 9, fence = 3")
-        .await?;
+    outsider.execute("UPDATE db_stock SET count = 77, version = 9, fence = 3").await?;
     migrator().run(&mut outsider).await?;
     buy(&ctx, "single-update-buckets", 1).await?;
-    let row: (i64, u64) = sqlx::query_as("SELECT version, fence FROM db_stock")
-        .fetch_one(&mut outsider)
-        .await?;
+    let row: (i64, u64) = sqlx::query_as("SELECT version, fence FROM db_stock").fetch_one(&mut outsider).await?;
     match (row, stock_admin::count(&ctx, Store::MySql, 1).await) {
         ((10, 3), Ok(76)) => Ok(()),
         other => bail!("version, fence and count: {other:?}"),
@@ -524,9 +407,7 @@ async fn reads_are_causal_if_configured(servers: &Servers) -> Result<()> {
     for causal in [false, true] {
         let ctx = servers.with(|config| config.mysql.causal_reads = causal);
         let mut conn = ctx.mysql(TEST_WAIT_LIMIT).await?;
-        let waits: u64 = sqlx::query_scalar("SELECT CAST(@@wsrep_sync_wait AS UNSIGNED)")
-            .fetch_one(&mut *conn)
-            .await?;
+        let waits: u64 = sqlx::query_scalar("SELECT CAST(@@wsrep_sync_wait AS UNSIGNED)").fetch_one(&mut *conn).await?;
         conn.done();
         ensure!(waits == u64::from(causal), "{causal}: {waits}");
     }
@@ -563,11 +444,7 @@ async fn errors_for_an_operator_are_named(servers: &Servers) -> Result<()> {
             let strategy = stock::find(slug).context("no strategy")?;
             let job = Job::new(site.id, Duration::ZERO, TEST_WAIT_LIMIT);
             match (strategy.spec.deduct)(&ctx, &job).await {
-                Err(Error::Refuses {
-                    server: "mysql",
-                    why,
-                    ..
-                }) if why.contains(words) => {}
+                Err(Error::Refuses { server: "mysql", why, .. }) if why.contains(words) => {}
                 came => bail!("{number}, {slug}: {came:?}"),
             }
         }
@@ -587,10 +464,7 @@ async fn errors_for_an_operator_are_named(servers: &Servers) -> Result<()> {
 async fn an_answer_wins_over_a_refused_kill(servers: &Servers) -> Result<()> {
     let site = servers.site().await;
     let (mut user, ctx) = servers.user(&format!("shop_{}", site.id), "test").await?;
-    wait_until("zookeeper is there", || async {
-        Ok(ctx.zk.session().is_ok())
-    })
-    .await?;
+    wait_until("zookeeper is there", || async { Ok(ctx.zk.session().is_ok()) }).await?;
     let mut sold = 0;
     for strategy in on_mysql() {
         // Empties the buckets too: a strategy that finds a piece in its bucket does not need the held row.
@@ -607,18 +481,13 @@ async fn an_answer_wins_over_a_refused_kill(servers: &Servers) -> Result<()> {
         holder.execute("ROLLBACK").await?;
         let outcome = match early {
             Some(outcome) => outcome,
-            None => timeout(ANSWER_TIMEOUT, running)
-                .await
-                .context(strategy.slug)??,
+            None => timeout(ANSWER_TIMEOUT, running).await.context(strategy.slug)??,
         };
         let gone = STOCK - site.stock(Store::MySql).await;
         agrees(strategy.slug, &outcome, gone)?;
         sold += gone;
     }
-    ensure!(
-        sold > 0,
-        "no statement was answered: the test shows nothing"
-    );
+    ensure!(sold > 0, "no statement was answered: the test shows nothing");
     Ok(())
 }
 
@@ -629,20 +498,14 @@ fn agrees(slug: &str, outcome: &Result<Deduction, Error>, gone: i64) -> Result<(
         Err(Error::Unknown { .. }) => 0..=1,
         Err(_) => 0..=0,
     };
-    ensure!(
-        possible.contains(&gone),
-        "{slug}: {gone} are gone, and it says {outcome:?}"
-    );
+    ensure!(possible.contains(&gone), "{slug}: {gone} are gone, and it says {outcome:?}");
     Ok(())
 }
 
 #[apply(test!)]
 fn a_refusal_that_has_sold_is_caught() -> Result<()> {
-    let refused = Error::Refuses {
-        server: "mysql",
-        why: "the user of mysql.url may not do this".into(),
-        reason: String::new(),
-    };
+    let refused =
+        Error::Refuses { server: "mysql", why: "the user of mysql.url may not do this".into(), reason: String::new() };
     caught(agrees("twin", &Err(refused), 1), "1 are gone")?;
     caught(agrees("twin", &Ok(Deduction::default()), 0), "0 are gone")
 }
@@ -665,10 +528,7 @@ async fn a_write_that_is_cut_off_is_unknown(servers: &Servers) -> Result<()> {
         for slug in ["single-update", "select-for-update", "version-cas"] {
             let deduct = stock::find(slug).context("no such strategy")?.spec.deduct;
             let outcome = deduct(&ctx, &Job::new(site.id, NOW, WAIT_LIMIT)).await;
-            ensure!(
-                matches!(outcome, Err(Error::Unknown { .. })),
-                "{slug}: {number} is {outcome:?}"
-            );
+            ensure!(matches!(outcome, Err(Error::Unknown { .. })), "{slug}: {number} is {outcome:?}");
         }
     }
     outsider.execute("DROP DATABASE cut_off").await?;
@@ -685,43 +545,24 @@ async fn snapshot_isolation_does_not_change_a_strategy() -> Result<()> {
     .await?;
     let url = lab.addresses().mysql.url.clone();
     let mut outsider = MySqlConnection::connect(&url).await?;
-    outsider
-        .execute("SET GLOBAL innodb_snapshot_isolation = ON")
-        .await?;
+    outsider.execute("SET GLOBAL innodb_snapshot_isolation = ON").await?;
     let config = |url: String| oversell::config::Config::load(&[("mysql.url", url)]);
-    let (slow, fast) = (
-        Ctx::new(config(url.clone())?)?,
-        Ctx::new(config(url.clone())?)?,
-    );
+    let (slow, fast) = (Ctx::new(config(url.clone())?)?, Ctx::new(config(url.clone())?)?);
     let (slow, fast) = (Arc::new(slow), Arc::new(fast));
     let site = shelf(&fast).await;
-    let (running, _, between) = stopped(
-        &slow,
-        "mutex-commit-late",
-        Job::new(site.id, NOW, TEST_WAIT_LIMIT),
-    )
-    .await?;
+    let (running, _, between) = stopped(&slow, "mutex-commit-late", Job::new(site.id, NOW, TEST_WAIT_LIMIT)).await?;
     buy(&fast, "mutex-commit-late", site.id).await?;
     between.resume();
     let sold = running.await?;
     ensure!(sold.is_ok(), "it should have oversold: {sold:?}");
     // The twin: a connection without the setting is refused, and the error says what to do.
-    outsider
-        .execute("SET SESSION innodb_snapshot_isolation = ON")
-        .await?;
+    outsider.execute("SET SESSION innodb_snapshot_isolation = ON").await?;
     outsider.execute("START TRANSACTION").await?;
-    outsider
-        .execute("SELECT count FROM db_stock WHERE id = 1")
-        .await?;
+    outsider.execute("SELECT count FROM db_stock WHERE id = 1").await?;
     buy(&fast, "single-update", site.id).await?;
-    let twin = outsider
-        .execute("UPDATE db_stock SET count = 0 WHERE id = 1")
-        .await;
+    let twin = outsider.execute("UPDATE db_stock SET count = 0 WHERE id = 1").await;
     let twin = Error::from(twin.err().context("the twin is not refused")?);
-    ensure!(
-        matches!(twin, Error::RowChanged) && twin.to_string().contains("innodb_snapshot_isolation"),
-        "{twin:?}"
-    );
+    ensure!(matches!(twin, Error::RowChanged) && twin.to_string().contains("innodb_snapshot_isolation"), "{twin:?}");
     outsider.close().await?;
     lab.stop().await;
     Ok(())

@@ -7,9 +7,7 @@ use crate::support::{
 };
 use futures::{FutureExt, TryFutureExt, future::BoxFuture};
 use oversell::{
-    classroom::{
-        self, demo_layer, demo1, demo2, window::WindowAddress, zk_atomic, zk_double_barrier,
-    },
+    classroom::{self, demo_layer, demo1, demo2, window::WindowAddress, zk_atomic, zk_double_barrier},
     ctx::Ctx,
     error::Error,
     section::{Job, Name},
@@ -35,10 +33,7 @@ use tokio::task::JoinHandle;
 type Lesson = for<'a> fn(&'a Ctx, &'a Job) -> BoxFuture<'a, Result<(), Error>>;
 
 trait Visit: for<'a> Fn(&'a Ctx, &'a Job) -> BoxFuture<'a, Result<(), Error>> + Send + 'static {}
-impl<F> Visit for F where
-    F: for<'a> Fn(&'a Ctx, &'a Job) -> BoxFuture<'a, Result<(), Error>> + Send + 'static
-{
-}
+impl<F> Visit for F where F: for<'a> Fn(&'a Ctx, &'a Job) -> BoxFuture<'a, Result<(), Error>> + Send + 'static {}
 
 const STOCK: i64 = 100;
 const MINUTE: Duration = Duration::from_secs(60);
@@ -58,9 +53,7 @@ const LESSONS: &[(&str, Lesson)] = lessons![
 ];
 
 async fn under_the_layer(ctx: &Ctx, job: &Job) -> Result<(), Error> {
-    let guard = demo_layer::lock(ctx, job, demo_layer::LOCK_NAME_BY_ROUTE)
-        .acquire(job.wait_left())
-        .await?;
+    let guard = demo_layer::lock(ctx, job, demo_layer::LOCK_NAME_BY_ROUTE).acquire(job.wait_left()).await?;
     job.enter_and_stay().await;
     Ok(guard.release().await?)
 }
@@ -69,19 +62,14 @@ async fn under_the_layer(ctx: &Ctx, job: &Job) -> Result<(), Error> {
 /// names has nothing there even before.
 #[apply(test!)]
 async fn a_reset_clears_all_that_strategies_and_lessons_write(servers: &Servers) -> Result<()> {
-    let (named, nameless): (Vec<_>, Vec<_>) = stock::ALL
-        .iter()
-        .partition(|strategy| !strategy.spec.names.is_empty());
+    let (named, nameless): (Vec<_>, Vec<_>) = stock::ALL.iter().partition(|strategy| !strategy.spec.names.is_empty());
     for strategy in nameless {
         let site = servers.site().await;
         let held = hold(&site, strategy.slug, bought(strategy)).await?;
         // It may hold the row, which is no name.
         let written = left(&site).await?;
         let slug = strategy.slug;
-        ensure!(
-            written.is_empty(),
-            "{slug} has no names, and writes {written:?}"
-        );
+        ensure!(written.is_empty(), "{slug} has no names, and writes {written:?}");
         held.abort();
     }
     for strategy in named {
@@ -91,8 +79,8 @@ async fn a_reset_clears_all_that_strategies_and_lessons_write(servers: &Servers)
         is_cleared(servers, name, lesson).await?;
     }
     // Those that wait for others, and one that only deletes, leave nothing.
-    let writing = classroom::windows()
-        .filter(|window| window.wait.is_none() && window.path != "/test/zk/barrier/remove");
+    let writing =
+        classroom::windows().filter(|window| window.wait.is_none() && window.path != "/test/zk/barrier/remove");
     for window in writing {
         is_cleared(servers, window.path, visited(window)).await?;
     }
@@ -128,11 +116,7 @@ async fn is_cleared(servers: &Servers, name: &str, visit: impl Visit) -> Result<
 /// The twin: a name that only another strategy's reset clears is found.
 #[apply(test!)]
 async fn a_name_missing_from_a_reset_is_found(servers: &Servers) -> Result<()> {
-    for (slug, other) in [
-        ("redis-write", "redis-lock"),
-        ("zk-multi", "zk-lock"),
-        ("table-lock", "none"),
-    ] {
+    for (slug, other) in [("redis-write", "redis-lock"), ("zk-multi", "zk-lock"), ("table-lock", "none")] {
         let site = servers.site().await;
         let strategy = stock::find(slug).context("no such strategy")?;
         let held = hold(&site, slug, bought(strategy)).await?;
@@ -153,9 +137,7 @@ async fn a_name_missing_from_a_reset_is_found(servers: &Servers) -> Result<()> {
 /// go back.
 #[apply(test!)]
 async fn a_missing_product_leaves_nothing_in_mysql_and_redis(servers: &Servers) -> Result<()> {
-    let strategies = stock::ALL
-        .iter()
-        .filter(|strategy| !strategy.slug.starts_with("zk-") && !strategy.is_own_lock());
+    let strategies = stock::ALL.iter().filter(|strategy| !strategy.slug.starts_with("zk-") && !strategy.is_own_lock());
     for strategy in strategies {
         let site = servers.site().await;
         let buy = async || {
@@ -163,10 +145,7 @@ async fn a_missing_product_leaves_nothing_in_mysql_and_redis(servers: &Servers) 
             (strategy.spec.deduct)(&site.ctxs[0], &job).await
         };
         let (slug, refused) = (strategy.slug, buy().await);
-        ensure!(
-            matches!(refused, Err(Error::NoProduct(_))),
-            "{slug} of no product: {refused:?}"
-        );
+        ensure!(matches!(refused, Err(Error::NoProduct(_))), "{slug} of no product: {refused:?}");
         let found = left(&site).await?;
         ensure!(found.is_empty(), "{slug} of no product leaves {found:?}");
         if slug == "redis-fenced" {
@@ -174,9 +153,7 @@ async fn a_missing_product_leaves_nothing_in_mysql_and_redis(servers: &Servers) 
             buy().await?;
             let found = left(&site).await?;
             ensure!(
-                found
-                    .iter()
-                    .any(|key| key.starts_with("redisson_lock_token:")),
+                found.iter().any(|key| key.starts_with("redisson_lock_token:")),
                 "{slug} of a product has drawn a token, and leaves {found:?}"
             );
         }
@@ -196,9 +173,7 @@ async fn hold(site: &Site, what: &str, visit: impl Visit) -> Result<JoinHandle<R
     let (ctx, asked) = (Arc::clone(&site.ctxs[0]), Arc::clone(&job));
     let running = tokio::spawn(async move { visit(&ctx, &asked).await });
     let said = format!("{what} is inside");
-    let inside = wait_until(&said, || async {
-        Ok(job.observation.has_entered() || running.is_finished())
-    });
+    let inside = wait_until(&said, || async { Ok(job.observation.has_entered() || running.is_finished()) });
     // The merged strategy waits before it enters.
     if what.ends_with("-merged") {
         drop(tokio::time::timeout(Duration::from_secs(2), inside).await);
@@ -210,10 +185,7 @@ async fn hold(site: &Site, what: &str, visit: impl Visit) -> Result<JoinHandle<R
 
 /// A visitor inside may not have written yet.
 async fn writes(site: &Site, what: &str) -> Result<()> {
-    wait_until(&format!("{what} writes something"), || async {
-        Ok(!left(site).await?.is_empty())
-    })
-    .await
+    wait_until(&format!("{what} writes something"), || async { Ok(!left(site).await?.is_empty()) }).await
 }
 
 async fn cleared(site: &Site, what: &str) -> Result<()> {
@@ -238,35 +210,25 @@ async fn left(site: &Site) -> Result<Vec<String>> {
     let mut left: Vec<String> = keys
         .into_iter()
         .filter(|key| {
-            (key.ends_with(&format!(":{id}")) || key.contains(&format!(":{id}}}")))
-                && *key != format!("stock:{id}")
+            (key.ends_with(&format!(":{id}")) || key.contains(&format!(":{id}}}"))) && *key != format!("stock:{id}")
         })
         .collect();
     let zk = ctx.zk.session()?;
     for path in ["/distributed", "/curator", "/curator/multi", "/locks"] {
         let children = zk.list_children(path).await.unwrap_or_default();
-        let of_it = children
-            .iter()
-            .filter(|child| child.ends_with(&format!("-{id}")));
+        let of_it = children.iter().filter(|child| child.ends_with(&format!("-{id}")));
         left.extend(of_it.map(|child| format!("{path}/{child}")));
     }
     let mut conn = ctx.db.conn(TEST_WAIT_LIMIT).await?;
-    let rows: Vec<String> =
-        sqlx::query_scalar("SELECT CAST(lock_name AS CHAR) FROM tb_lock WHERE lock_name LIKE ?")
-            .bind(format!("%:{id}"))
-            .fetch_all(&mut *conn)
-            .await?;
-    let fence: Option<u64> = sqlx::query_scalar("SELECT fence FROM db_stock WHERE id = ?")
-        .bind(id)
-        .fetch_optional(&mut *conn)
+    let rows: Vec<String> = sqlx::query_scalar("SELECT CAST(lock_name AS CHAR) FROM tb_lock WHERE lock_name LIKE ?")
+        .bind(format!("%:{id}"))
+        .fetch_all(&mut *conn)
         .await?;
+    let fence: Option<u64> =
+        sqlx::query_scalar("SELECT fence FROM db_stock WHERE id = ?").bind(id).fetch_optional(&mut *conn).await?;
     conn.done();
     left.extend(rows);
-    left.extend(
-        fence
-            .filter(|fence| *fence > 0)
-            .map(|fence| format!("fence {fence}")),
-    );
+    left.extend(fence.filter(|fence| *fence > 0).map(|fence| format!("fence {fence}")));
     Ok(left)
 }
 
@@ -274,19 +236,9 @@ async fn left(site: &Site) -> Result<Vec<String>> {
 #[apply(test!)]
 async fn a_reset_needs_its_stores_and_names_other_lost_servers() -> Result<()> {
     let without = vec![Part::ZooKeeper, Part::Instances, Part::Nginx];
-    let lab = Lab::start(Options {
-        without,
-        redis_ports: vec![0, 0],
-        ..program()
-    })
-    .await?;
+    let lab = Lab::start(Options { without, redis_ports: vec![0, 0], ..program() }).await?;
     let mut config = config(lab.addresses());
-    config.redis.nodes = lab
-        .addresses()
-        .redis
-        .iter()
-        .map(|node| node.url.as_str().into())
-        .collect();
+    config.redis.nodes = lab.addresses().redis.iter().map(|node| node.url.as_str().into()).collect();
     let ctx = Arc::new(Ctx::new(config)?);
     let site = support::shelf(&ctx).await;
     site.put_stock(9).await;
@@ -309,24 +261,16 @@ async fn a_reset_needs_its_stores_and_names_other_lost_servers() -> Result<()> {
         }
         let scope = stock::find(slug).map(stock_admin::ResetScope::from);
         let mut missing = stock_admin::reset(&ctx, 1, count, scope).await.ok();
-        missing
-            .iter_mut()
-            .for_each(|servers| servers.sort_unstable());
+        missing.iter_mut().for_each(|servers| servers.sort_unstable());
         ensure!(
             missing.as_deref() == wanted,
             "a reset of {slug:?} to {count} says that these are missing: {missing:?}"
         );
         let left = site.stock(Store::MySql).await;
-        ensure!(
-            left == mysql,
-            "a reset of {slug:?} to {count} sets the row to {left}"
-        );
+        ensure!(left == mysql, "a reset of {slug:?} to {count} sets the row to {left}");
         if redis > 0 {
             let left = site.stock(Store::Redis).await;
-            ensure!(
-                left == redis,
-                "a reset of {slug:?} to {count} sets the key to {left}"
-            );
+            ensure!(left == redis, "a reset of {slug:?} to {count} sets the key to {left}");
         }
     }
     ctx.close(TEST_WAIT_LIMIT).await;
@@ -338,19 +282,9 @@ async fn a_reset_needs_its_stores_and_names_other_lost_servers() -> Result<()> {
 /// answer says what to do. A product that never existed is another case.
 #[apply(test!)]
 async fn no_instance_invents_stock_for_a_redis_that_has_lost_it() -> Result<()> {
-    const SELL: [&str; 4] = [
-        "redis-watch",
-        "redis-watch-merged",
-        "redis-script",
-        "redis-setnx-lua",
-    ];
+    const SELL: [&str; 4] = ["redis-watch", "redis-watch-merged", "redis-script", "redis-setnx-lua"];
     let mut lab = labs::full_lab().await?;
-    let bases: Vec<_> = lab
-        .addresses()
-        .instances
-        .iter()
-        .map(|instance| instance.url.clone())
-        .collect();
+    let bases: Vec<_> = lab.addresses().instances.iter().map(|instance| instance.url.clone()).collect();
     let answers = async |base: &str, slug: &str, status: StatusCode| {
         body_with_status(check_url(base, slug, 0, 1000), status).await
     };
@@ -359,20 +293,11 @@ async fn no_instance_invents_stock_for_a_redis_that_has_lost_it() -> Result<()> 
     }
     // The FLUSHALL must be in the append-only file, so that the restarted Redis is empty too.
     let mut redis = redis_at(&lab.addresses().redis[0].url).await?;
-    redis::pipe()
-        .cmd("CONFIG")
-        .arg(&["SET", "appendfsync", "always"])
-        .cmd("FLUSHALL")
-        .exec_async(&mut redis)
-        .await?;
+    redis::pipe().cmd("CONFIG").arg(&["SET", "appendfsync", "always"]).cmd("FLUSHALL").exec_async(&mut redis).await?;
     lab.kill("redis").await?;
     // The instances have seen Redis go, and would now restore the stock if they ever did.
-    let ready =
-        async |base: &str| Ok(status(format!("{base}/health/ready")).await? == StatusCode::OK);
-    wait_until("it is seen that redis is dead", || async {
-        Ok(!ready(&bases[0]).await?)
-    })
-    .await?;
+    let ready = async |base: &str| Ok(status(format!("{base}/health/ready")).await? == StatusCode::OK);
+    wait_until("it is seen that redis is dead", || async { Ok(!ready(&bases[0]).await?) }).await?;
     lab.restart("redis").await?;
     let third = lab.addresses().instances[2].name.clone();
     lab.kill(&third).await?;
@@ -398,10 +323,8 @@ async fn no_instance_invents_stock_for_a_redis_that_has_lost_it() -> Result<()> 
 /// changed, and a missing answer, are unknown.
 #[apply(test!)]
 async fn only_a_reset_that_may_have_been_done_is_unknown(servers: &Servers) -> Result<()> {
-    const REDIS_SCOPE: stock_admin::ResetScope<'static> = stock_admin::ResetScope {
-        store: Some(Store::Redis),
-        names: &[Name::Redis("lock")],
-    };
+    const REDIS_SCOPE: stock_admin::ResetScope<'static> =
+        stock_admin::ResetScope { store: Some(Store::Redis), names: &[Name::Redis("lock")] };
     let site = servers.site().await;
     let url = site.ctxs[0].config.redis.url.expose_secret();
     let host = url.trim_start_matches("redis://").to_owned();
@@ -417,11 +340,8 @@ async fn only_a_reset_that_may_have_been_done_is_unknown(servers: &Servers) -> R
         let executed = executed.fetch_or(exec && !piece.from_server, Ordering::SeqCst);
         !(executed && piece.from_server)
     })?;
-    let [reader, no_del, mute] = [
-        format!("redis://reader:x@{host}"),
-        format!("redis://no-del:x@{host}"),
-        format!("redis://{}", way.address()),
-    ];
+    let [reader, no_del, mute] =
+        [format!("redis://reader:x@{host}"), format!("redis://no-del:x@{host}"), format!("redis://{}", way.address())];
     // Per row: the refusal, or none if the outcome is unknown; then the stock of MySQL and Redis.
     for (url, scope, refused, mysql, redis) in [
         (&reader, None, Some("may not"), STOCK, STOCK),
@@ -439,14 +359,8 @@ async fn only_a_reset_that_may_have_been_done_is_unknown(servers: &Servers) -> R
             (Err(Error::Unknown { .. }), None) => true,
             _ => false,
         };
-        let left = (
-            site.stock(Store::MySql).await,
-            site.stock(Store::Redis).await,
-        );
-        ensure!(
-            as_it_should && left == (mysql, redis),
-            "{url} {scope:?}: {reset:?}, and {left:?} are left"
-        );
+        let left = (site.stock(Store::MySql).await, site.stock(Store::Redis).await);
+        ensure!(as_it_should && left == (mysql, redis), "{url} {scope:?}: {reset:?}, and {left:?} are left");
     }
     Ok(())
 }

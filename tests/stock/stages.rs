@@ -13,18 +13,10 @@ use oversell::{
 /// no key.
 #[apply(test!)]
 async fn an_unlock_that_finds_no_key_says_lost(servers: &Servers) -> Result<()> {
-    const LATE_UNLOCK: &[Step] = &[
-        A.stops_at(Point::Read),
-        Step::LeaseEnds,
-        A.finishes_with_lock_lost(),
-    ];
+    const LATE_UNLOCK: &[Step] = &[A.stops_at(Point::Read), Step::LeaseEnds, A.finishes_with_lock_lost()];
     let act = Act::Strategy("redis-setnx-ttl");
     let ends = ExpectedResult::sold(1, 1).inside(1);
-    ends_so(
-        &servers.site().await.ctxs,
-        RaceScript::of(act, LATE_UNLOCK, ends),
-    )
-    .await
+    ends_so(&servers.site().await.ctxs, RaceScript::of(act, LATE_UNLOCK, ends)).await
 }
 
 /// A client that hangs up leaves no key at any stage: inside, while waiting, and before it knows that it has the lock.
@@ -47,14 +39,9 @@ async fn a_stage_that_is_given_up_leaves_no_key(servers: &Servers) -> Result<()>
         B.finishes_and_unlocks(),
         Step::LockIsFree,
     ];
-    for stage in [
-        "redis-setnx",
-        "redis-setnx-ttl",
-        "redis-setnx-owner",
-        "redis-setnx-lua",
-        "redis-reentrant",
-        "redis-watchdog",
-    ] {
+    for stage in
+        ["redis-setnx", "redis-setnx-ttl", "redis-setnx-owner", "redis-setnx-lua", "redis-reentrant", "redis-watchdog"]
+    {
         let ends = ExpectedResult::sold(1, 1).inside(1);
         let script = RaceScript::of(Act::Strategy(stage), GIVEN_UP, ends);
         ends_so(&servers.site().await.ctxs, script).await?;
@@ -66,21 +53,12 @@ async fn a_stage_that_is_given_up_leaves_no_key(servers: &Servers) -> Result<()>
 /// lock starts as the first stage, which has none.
 #[apply(test!)]
 async fn a_requested_lease_replaces_the_strategys_own(servers: &Servers) -> Result<()> {
-    const ASKED_LEASE: &[Step] = &[
-        A.self_ending_lease(60_000, 60_000).stops_at(Point::Read),
-        Step::Custom(|play| Box::pin(note_lease(play))),
-    ];
-    const OWN_LEASE: &[Step] = &[
-        A.default_lease().stops_at(Point::Read),
-        Step::Custom(|play| Box::pin(note_lease(play))),
-    ];
-    for strategy in stock::ALL
-        .iter()
-        .filter(|strategy| !["redis-setnx", "mine"].contains(&strategy.slug))
-    {
-        let Some(Name::Redis(_) | Name::RedisFor(..) | Name::RedisNodes(_)) =
-            strategy.spec.names.first()
-        else {
+    const ASKED_LEASE: &[Step] =
+        &[A.self_ending_lease(60_000, 60_000).stops_at(Point::Read), Step::Custom(|play| Box::pin(note_lease(play)))];
+    const OWN_LEASE: &[Step] =
+        &[A.default_lease().stops_at(Point::Read), Step::Custom(|play| Box::pin(note_lease(play)))];
+    for strategy in stock::ALL.iter().filter(|strategy| !["redis-setnx", "mine"].contains(&strategy.slug)) {
+        let Some(Name::Redis(_) | Name::RedisFor(..) | Name::RedisNodes(_)) = strategy.spec.names.first() else {
             continue;
         };
         for (steps, seen) in [(ASKED_LEASE, "as asked"), (OWN_LEASE, "its own")] {

@@ -49,19 +49,14 @@ async fn no_request_outwaits_its_limit_at_a_stalled_server(server: Server) -> Re
     lab.resume(server.name())?;
     let late: Vec<_> = came
         .into_iter()
-        .filter(|(_, status, took)| {
-            *took > MAX_OVERRUN || !matches!(status, Ok(StatusCode::SERVICE_UNAVAILABLE))
-        })
+        .filter(|(_, status, took)| *took > MAX_OVERRUN || !matches!(status, Ok(StatusCode::SERVICE_UNAVAILABLE)))
         .collect();
     ensure!(late.is_empty(), "{late:?}");
     // A lock without a lease stays if its acquisition was not answered: that is its lesson.
     put_stock(&at, STOCK).await?;
     wait_until("every strategy sells again", async || {
         for strategy in strategies() {
-            if status(check_url(&at, strategy.slug, 0, MINUTE))
-                .await?
-                .is_server_error()
-            {
+            if status(check_url(&at, strategy.slug, 0, MINUTE)).await?.is_server_error() {
                 return Ok(false);
             }
         }
@@ -90,10 +85,7 @@ async fn a_redis_that_pauses_writes_is_readable_and_ready() -> Result<()> {
             body_with_status(format!("{at}/{asked}"), StatusCode::OK).await?;
         }
     }
-    redis::cmd("CLIENT")
-        .arg("UNPAUSE")
-        .exec_async(&mut redis)
-        .await?;
+    redis::cmd("CLIENT").arg("UNPAUSE").exec_async(&mut redis).await?;
     labs::keep_for_next_test(lab);
     Ok(())
 }

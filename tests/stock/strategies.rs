@@ -38,18 +38,12 @@ async fn ensure_exact(site: &Site, store: Store, deduct: Deduct, instances: usiz
         sold += task.await??;
     }
     let gone = STOCK - site.stock(store).await;
-    ensure!(
-        sold == gone,
-        "sold {sold} with {instances} instances, and {gone} left the shelf"
-    );
+    ensure!(sold == gone, "sold {sold} with {instances} instances, and {gone} left the shelf");
     Ok(())
 }
 
 async fn oversells(site: &Site, store: Store, deduct: Deduct, instances: usize) -> Result<()> {
-    caught(
-        ensure_exact(site, store, deduct, instances).await,
-        "left the shelf",
-    )
+    caught(ensure_exact(site, store, deduct, instances).await, "left the shelf")
 }
 
 fn by_slug(strategy: &'static Strategy) -> (&'static str, &'static Strategy) {
@@ -77,9 +71,7 @@ async fn keeps_its_promise(servers: &Servers, strategy: &'static Strategy) -> Re
 
 fn exact_strategies() -> impl Iterator<Item = &'static Strategy> {
     let is_exact = |promise| matches!(promise, Promise::Safe | Promise::Lease);
-    stock::ALL
-        .iter()
-        .filter(move |strategy| is_exact(strategy.spec.promise))
+    stock::ALL.iter().filter(move |strategy| is_exact(strategy.spec.promise))
 }
 
 /// The stock runs out midway: no exact strategy oversells, and the rest get "sold out".
@@ -116,14 +108,8 @@ async fn ensure_no_oversell(servers: &Servers, store: Store, deduct: Deduct) -> 
 /// Broken strategies, by what is missing. (`none` and others without a promise are the twins of those that read and
 /// then write the row.)
 const TWINS: [(&str, (Store, Deduct)); 2] = [
-    (
-        "single-update-buckets_without_a_row_lock",
-        (Store::MySql, |ctx, job| Box::pin(fill_and_take(ctx, job))),
-    ),
-    (
-        "redis-watch_without_watch",
-        (Store::Redis, |ctx, job| Box::pin(get_then_set(ctx, job))),
-    ),
+    ("single-update-buckets_without_a_row_lock", (Store::MySql, |ctx, job| Box::pin(fill_and_take(ctx, job)))),
+    ("redis-watch_without_watch", (Store::Redis, |ctx, job| Box::pin(get_then_set(ctx, job)))),
 ];
 
 #[apply(test!)]
@@ -146,30 +132,16 @@ async fn fill_and_take(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     const LOT: i64 = 3;
     let mut conn = ctx.mysql(job.wait_left()).await?;
     let take = "UPDATE db_stock_bucket SET count = count - 1 WHERE stock_id = ? AND bucket = 0 AND count > 0";
-    if sqlx::query(take)
-        .bind(job.request.stock_id)
-        .execute(&mut *conn)
-        .await?
-        .rows_affected()
-        == 0
-    {
+    if sqlx::query(take).bind(job.request.stock_id).execute(&mut *conn).await?.rows_affected() == 0 {
         let select = "SELECT CAST(count AS SIGNED) FROM db_stock WHERE id = ?";
-        let count: i64 = sqlx::query_scalar(select)
-            .bind(job.request.stock_id)
-            .fetch_one(&mut *conn)
-            .await?;
+        let count: i64 = sqlx::query_scalar(select).bind(job.request.stock_id).fetch_one(&mut *conn).await?;
         job.enter_and_stay().await;
-        let update = sqlx::query("UPDATE db_stock SET count = ? WHERE id = ?")
-            .bind(count - LOT)
-            .bind(job.request.stock_id);
+        let update =
+            sqlx::query("UPDATE db_stock SET count = ? WHERE id = ?").bind(count - LOT).bind(job.request.stock_id);
         update.execute(&mut *conn).await?;
         let fill = "INSERT INTO db_stock_bucket (stock_id, bucket, count) VALUES (?, 0, ?) \
                     ON DUPLICATE KEY UPDATE count = count + VALUES(count)";
-        sqlx::query(fill)
-            .bind(job.request.stock_id)
-            .bind(LOT - 1)
-            .execute(&mut *conn)
-            .await?;
+        sqlx::query(fill).bind(job.request.stock_id).bind(LOT - 1).execute(&mut *conn).await?;
     }
     conn.done();
     Ok(Deduction::default())
@@ -181,21 +153,14 @@ async fn get_then_set(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     let mut redis = ctx.redis.connection();
     let count: i64 = redis::cmd("GET").arg(&key).query_async(&mut redis).await?;
     job.enter_and_stay().await;
-    redis::cmd("SET")
-        .arg(&key)
-        .arg(count - 1)
-        .exec_async(&mut redis)
-        .await?;
+    redis::cmd("SET").arg(&key).arg(count - 1).exec_async(&mut redis).await?;
     Ok(Deduction::remaining(count - 1))
 }
 
 /// §1.8 on one instance: one concurrent request wins, the others retry. The twin merges them and has nothing to retry.
 #[apply(test!)]
 async fn more_waiters_of_redis_watch_retry_more(servers: &Servers) -> Result<()> {
-    let [few, many] = [
-        retries(servers, "redis-watch", 10).await?,
-        retries(servers, "redis-watch", 100).await?,
-    ];
+    let [few, many] = [retries(servers, "redis-watch", 10).await?, retries(servers, "redis-watch", 100).await?];
     let merged = retries(servers, "redis-watch-merged", 100).await?;
     ensure!(
         0.0 < few && few < many && merged == 0.0,

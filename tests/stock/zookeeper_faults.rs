@@ -49,13 +49,8 @@ async fn a_planted_node_is_seen(lab: &Lab) -> Result<()> {
     let directory = CreateMode::Persistent.with_acls(Acls::anyone_all());
     zookeeper.mkdir("/distributed/zk-lock", &directory).await?;
     let node = CreateMode::EphemeralSequential.with_acls(Acls::anyone_all());
-    zookeeper
-        .create("/distributed/zk-lock/left-", b"", &node)
-        .await?;
-    ensure!(
-        !leftovers(lab).await?.is_empty(),
-        "a node that was left was not seen"
-    );
+    zookeeper.create("/distributed/zk-lock/left-", b"", &node).await?;
+    ensure!(!leftovers(lab).await?.is_empty(), "a node that was left was not seen");
     Ok(())
 }
 
@@ -64,12 +59,7 @@ async fn a_planted_node_is_seen(lab: &Lab) -> Result<()> {
 /// buyers without a lock oversell.
 #[apply(soak_test!)]
 async fn an_ensemble_that_loses_its_leader_under_load_loses_no_piece() -> Result<()> {
-    let mut lab = Lab::start(Options {
-        zookeeper: 3,
-        redis_ports: vec![0],
-        ..labs::short_leases()
-    })
-    .await?;
+    let mut lab = Lab::start(Options { zookeeper: 3, redis_ports: vec![0], ..labs::short_leases() }).await?;
     for slug in ["zk-lock", "zk-fenced"] {
         under_load(&mut lab, slug, UNAVAILABLE, kill_the_leader).await?;
     }
@@ -105,10 +95,7 @@ fn zookeeper_at(connect: &str) -> Result<ZkClient> {
 /// has lost it; later the loss, and the result of its release. It ends with its input, so it does not outlive the test.
 pub(crate) async fn hold(connect: &str) -> Result<()> {
     let client = zookeeper_at(connect)?;
-    let guard = client
-        .lock(PAUSED_LOCK_PATH)
-        .acquire(TEST_WAIT_LIMIT)
-        .await?;
+    let guard = client.lock(PAUSED_LOCK_PATH).acquire(TEST_WAIT_LIMIT).await?;
     println!("held");
     let mut input = BufReader::new(tokio::io::stdin()).lines();
     input.next_line().await?.context("not asked")?;
@@ -126,9 +113,7 @@ pub(crate) async fn hold(connect: &str) -> Result<()> {
 /// A stopped process learns nothing: the server ends its session, and another gets the lock. When it goes on it learns
 /// the loss at once, and its release frees nobody else's lock.
 #[apply(test!)]
-async fn a_process_paused_beyond_its_session_learns_its_lock_is_lost(
-    servers: &Servers,
-) -> Result<()> {
+async fn a_process_paused_beyond_its_session_learns_its_lock_is_lost(servers: &Servers) -> Result<()> {
     let connect = servers.zookeeper();
     let nodes = async || anyhow::Ok(labs::child_nodes(connect, PAUSED_LOCK_PATH).await?.len());
     let mut holder = Command::new(std::env::current_exe()?)
@@ -145,33 +130,21 @@ async fn a_process_paused_beyond_its_session_learns_its_lock_is_lost(
     says(&mut output, "lost already: false").await?;
 
     kill(pid, Signal::SIGSTOP)?;
-    wait_until("the server ends its session", || async {
-        Ok(nodes().await? == 0)
-    })
-    .await?;
+    wait_until("the server ends its session", || async { Ok(nodes().await? == 0) }).await?;
     let other = zookeeper_at(connect)?;
-    let guard = other
-        .lock(PAUSED_LOCK_PATH)
-        .acquire(TEST_WAIT_LIMIT)
-        .await?;
+    let guard = other.lock(PAUSED_LOCK_PATH).acquire(TEST_WAIT_LIMIT).await?;
     kill(pid, Signal::SIGCONT)?;
     says(&mut output, "lost").await?;
     says(&mut output, "refused: true").await?;
     let (left, lost) = (nodes().await?, guard.is_lost());
     guard.release().await?;
     other.close().await;
-    ensure!(
-        (left, lost) == (1, false),
-        "the next holder has {left} nodes; it lost: {lost}"
-    );
+    ensure!((left, lost) == (1, false), "the next holder has {left} nodes; it lost: {lost}");
     Ok(())
 }
 
 async fn says(output: &mut Lines<BufReader<ChildStdout>>, what: &str) -> Result<()> {
     let line = within_limit(&format!("the holder says {what}"), output.next_line()).await??;
-    ensure!(
-        line.as_deref() == Some(what),
-        "the holder said {line:?} and not {what}"
-    );
+    ensure!(line.as_deref() == Some(what), "the holder said {line:?} and not {what}");
     Ok(())
 }

@@ -18,19 +18,13 @@ pub(crate) struct Buyers(watch::Receiver<Snapshot>);
 
 impl Buyers {
     pub(crate) async fn wait_until_refused(&self) -> Result<()> {
-        wait_until("somebody is told", || async {
-            Ok(self.0.borrow().errors > 0)
-        })
-        .await
+        wait_until("somebody is told", || async { Ok(self.0.borrow().errors > 0) }).await
     }
 
     /// Waits until this many more pieces are sold.
     pub(crate) async fn buy(&self, more: u64) -> Result<()> {
         let enough = self.0.borrow().sold + more;
-        wait_until("pieces are sold", || async {
-            Ok(self.0.borrow().sold >= enough)
-        })
-        .await
+        wait_until("pieces are sold", || async { Ok(self.0.borrow().sold >= enough) }).await
     }
 }
 

@@ -13,17 +13,8 @@ pub(crate) fn check_url(base: &str, slug: &str, hold_ms: u64, wait_ms: u64) -> S
     format!("{base}/check/lock/{slug}?hold_ms={hold_ms}&wait_ms={wait_ms}")
 }
 
-pub(crate) fn check_url_of(
-    base: &str,
-    slug: &str,
-    product: usize,
-    hold_ms: u64,
-    wait_ms: u64,
-) -> String {
-    format!(
-        "{}&stock_id={product}",
-        check_url(base, slug, hold_ms, wait_ms)
-    )
+pub(crate) fn check_url_of(base: &str, slug: &str, product: usize, hold_ms: u64, wait_ms: u64) -> String {
+    format!("{}&stock_id={product}", check_url(base, slug, hold_ms, wait_ms))
 }
 
 static CLIENT: LazyLock<Client> = LazyLock::new(Client::new);

@@ -28,24 +28,13 @@ pub(crate) const SESSION: Duration = Duration::from_secs(10);
 
 /// Options of a lab with the tested binary.
 pub(crate) fn program() -> Options {
-    Options {
-        program: Some(PathBuf::from(env!("CARGO_BIN_EXE_oversell"))),
-        ..Options::default()
-    }
+    Options { program: Some(PathBuf::from(env!("CARGO_BIN_EXE_oversell"))), ..Options::default() }
 }
 
 /// With short leases and sessions.
 pub(crate) fn short_leases() -> Options {
-    let env = [
-        ("OVERSELL__LOCK__LEASE_MS", LEASE),
-        ("OVERSELL__ZOOKEEPER__SESSION_MS", SESSION),
-    ];
-    Options {
-        env: env
-            .map(|(key, value)| (key.to_owned(), value.as_millis().to_string()))
-            .to_vec(),
-        ..program()
-    }
+    let env = [("OVERSELL__LOCK__LEASE_MS", LEASE), ("OVERSELL__ZOOKEEPER__SESSION_MS", SESSION)];
+    Options { env: env.map(|(key, value)| (key.to_owned(), value.as_millis().to_string())).to_vec(), ..program() }
 }
 
 /// Undamaged labs of earlier tests.
@@ -118,11 +107,7 @@ pub(crate) async fn child_nodes(connect: &str, path: &str) -> Result<Vec<String>
     }
 }
 
-pub(crate) async fn query_redis<T: FromRedisValue>(
-    lab: &Lab,
-    command: &str,
-    of: &str,
-) -> Result<T> {
+pub(crate) async fn query_redis<T: FromRedisValue>(lab: &Lab, command: &str, of: &str) -> Result<T> {
     let mut redis = redis_at(&lab.addresses().redis[0].url).await?;
     Ok(redis::cmd(command).arg(of).query_async(&mut redis).await?)
 }

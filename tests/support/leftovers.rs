@@ -8,11 +8,7 @@ use sqlx::{Connection, MySqlConnection};
 /// Waits until there is no lock key, lock row, open transaction or lock node: some are released in the background.
 pub(crate) async fn ensure_nothing_is_left(lab: &Lab) -> Result<()> {
     let every = Duration::from_millis(50);
-    match wait_until_every(every, "nothing is left", || async {
-        Ok(leftovers(lab).await?.is_empty())
-    })
-    .await
-    {
+    match wait_until_every(every, "nothing is left", || async { Ok(leftovers(lab).await?.is_empty()) }).await {
         Err(never) => Err(never.context(leftovers(lab).await?)),
         clean => clean,
     }
@@ -50,7 +46,5 @@ pub(crate) async fn leftovers(lab: &Lab) -> Result<String> {
     if (rows, open, keys.len(), nodes.len()) == (0, 0, 0, 0) {
         return Ok(String::new());
     }
-    Ok(format!(
-        "left: {rows} lock rows, {open} transactions, keys {keys:?}, nodes {nodes:?}"
-    ))
+    Ok(format!("left: {rows} lock rows, {open} transactions, keys {keys:?}, nodes {nodes:?}"))
 }

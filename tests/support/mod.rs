@@ -27,10 +27,7 @@ pub(crate) type Deduct = for<'a> fn(&'a Ctx, &'a Job) -> BoxFuture<'a, Result<De
 /// Longest wait for something that must happen.
 pub(crate) const TEST_WAIT_LIMIT: Duration = Duration::from_secs(60);
 
-pub(crate) async fn wait_until<F: Future<Output = Result<bool>>>(
-    what: &str,
-    holds: impl Fn() -> F,
-) -> Result<()> {
+pub(crate) async fn wait_until<F: Future<Output = Result<bool>>>(what: &str, holds: impl Fn() -> F) -> Result<()> {
     wait_until_every(Duration::from_millis(5), what, holds).await
 }
 
@@ -57,10 +54,7 @@ pub(crate) async fn within_limit<T>(what: &str, coming: impl Future<Output = T>)
 
 pub(crate) async fn wait_for_more(counter: &AtomicI64, by: i64) -> Result<()> {
     let enough = counter.load(Ordering::Relaxed) + by;
-    wait_until("pieces are sold", || async {
-        Ok(counter.load(Ordering::Relaxed) >= enough)
-    })
-    .await
+    wait_until("pieces are sold", || async { Ok(counter.load(Ordering::Relaxed) >= enough) }).await
 }
 
 /// Repetitions of what must happen every time.

@@ -1,9 +1,7 @@
 //! Servers that all tests share, with a product for each test.
 
 use super::{Context, Result, labs::program, within_limit};
-use oversell::{
-    config::Config, ctx::Ctx, seckill::consumer::Consumer, section::Job, stock::Store, stock_admin,
-};
+use oversell::{config::Config, ctx::Ctx, seckill::consumer::Consumer, section::Job, stock::Store, stock_admin};
 use oversell_lab::{
     addresses::Addresses,
     lab::{Lab, Options, Part},
@@ -37,11 +35,7 @@ pub(crate) struct Site {
 
 /// A lab without instances, with one Redis.
 pub(crate) async fn servers_alone() -> Result<Lab> {
-    let options = Options {
-        without: vec![Part::Instances, Part::Nginx],
-        redis_ports: vec![0],
-        ..program()
-    };
+    let options = Options { without: vec![Part::Instances, Part::Nginx], redis_ports: vec![0], ..program() };
     Ok(Lab::start(options).await?)
 }
 
@@ -53,19 +47,11 @@ impl Servers {
 
     async fn start() -> Result<Self> {
         let lab = servers_alone().await?;
-        let ctxs: Vec<_> = (0..3)
-            .map(|_| Ok(Arc::new(Ctx::new(config(lab.addresses()))?)))
-            .collect::<Result<_>>()?;
+        let ctxs: Vec<_> = (0..3).map(|_| Ok(Arc::new(Ctx::new(config(lab.addresses()))?))).collect::<Result<_>>()?;
         migrate(&ctxs[0]).await;
         // One of the clients writes the orders of the stream until it closes.
-        ctxs[0]
-            .tasks
-            .spawn(Consumer::new(Ctx::clone(&ctxs[0])).run());
-        Ok(Self {
-            lab: Mutex::new(Some(lab)),
-            ctxs,
-            next: AtomicI64::new(1000),
-        })
+        ctxs[0].tasks.spawn(Consumer::new(Ctx::clone(&ctxs[0])).run());
+        Ok(Self { lab: Mutex::new(Some(lab)), ctxs, next: AtomicI64::new(1000) })
     }
 
     pub(crate) async fn stop() {
@@ -81,10 +67,7 @@ impl Servers {
 
     pub(crate) async fn site(&self) -> Site {
         let id = self.next.fetch_add(1, Ordering::Relaxed);
-        Site {
-            ctxs: self.ctxs.clone(),
-            id,
-        }
+        Site { ctxs: self.ctxs.clone(), id }
     }
 
     /// Clients of another instance with a changed configuration.
@@ -163,9 +146,7 @@ impl User {
     /// Refused connections of all users.
     pub(crate) async fn refusals(&mut self) -> Result<i64> {
         let refusals = "SHOW GLOBAL STATUS LIKE 'Aborted_connects'";
-        let (_, count): (String, String) = sqlx::query_as(refusals)
-            .fetch_one(&mut self.outsider)
-            .await?;
+        let (_, count): (String, String) = sqlx::query_as(refusals).fetch_one(&mut self.outsider).await?;
         Ok(count.parse()?)
     }
 
@@ -190,11 +171,7 @@ impl User {
 impl Site {
     /// Sets the product's stock in both stores.
     pub(crate) async fn put_stock(&self, count: i64) {
-        let mut conn = self.ctxs[0]
-            .db
-            .conn(Duration::from_secs(10))
-            .await
-            .expect("MySQL");
+        let mut conn = self.ctxs[0].db.conn(Duration::from_secs(10)).await.expect("MySQL");
         sqlx::query("REPLACE INTO db_stock (id, product_code, stock_code, count) VALUES (?, 'test', '001', ?)")
             .bind(self.id)
             .bind(count)
@@ -222,18 +199,12 @@ impl Site {
 /// A product in a new database.
 pub(crate) async fn shelf(ctx: &Arc<Ctx>) -> Site {
     migrate(ctx).await;
-    Site {
-        ctxs: vec![Arc::clone(ctx)],
-        id: 1,
-    }
+    Site { ctxs: vec![Arc::clone(ctx)], id: 1 }
 }
 
 pub(crate) async fn migrate(ctx: &Ctx) {
     let mut conn = ctx.db.conn(Duration::from_secs(10)).await.expect("MySQL");
-    oversell_lab::migrations::migrator()
-        .run(&mut *conn)
-        .await
-        .expect("the migrations run");
+    oversell_lab::migrations::migrator().run(&mut *conn).await.expect("the migrations run");
     conn.done();
 }
 

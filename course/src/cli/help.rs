@@ -62,10 +62,7 @@ fn translate_command(mut command: Command) -> Command {
         command = command.after_help(translate_text(&after));
     }
     let template = help_template(&command);
-    command
-        .help_template(template)
-        .mut_args(translate_option)
-        .mut_subcommands(translate_command)
+    command.help_template(template).mut_args(translate_option).mut_subcommands(translate_command)
 }
 
 /// The template of a help, with a Chinese heading for each part.
@@ -82,17 +79,12 @@ fn help_template(command: &Command) -> String {
 
 /// Translates an option's help, and adds its default and possible values to it.
 fn translate_option(option: Arg) -> Arg {
-    let help = option
-        .get_help()
-        .map(|help| translate_text(&help.to_string()));
+    let help = option.get_help().map(|help| translate_text(&help.to_string()));
     let mut help = help.unwrap_or_default();
     let default = option.get_default_values().iter();
     let default: Vec<_> = default.map(|value| value.to_string_lossy()).collect();
     let values = option.get_possible_values();
-    if option.get_action().takes_values()
-        && !option.is_hide_possible_values_set()
-        && !values.is_empty()
-    {
+    if option.get_action().takes_values() && !option.is_hide_possible_values_set() && !values.is_empty() {
         let values: Vec<_> = values.iter().map(|value| value.get_name()).collect();
         help += &format!("［可取 {}］", values.join("、"));
     }
@@ -100,21 +92,12 @@ fn translate_option(option: Arg) -> Arg {
         help += &format!("［默认 {}］", default.join(","));
     }
     // The help of an option has one form here; only `--help` itself has a long one, in clap's words.
-    option
-        .long_help(help.clone())
-        .help(help)
-        .hide_default_value(true)
-        .hide_possible_values(true)
+    option.long_help(help.clone()).help(help).hide_default_value(true).hide_possible_values(true)
 }
 
 /// Translates a help text part by part; a part without a translation stays.
 fn translate_text(text: &str) -> String {
-    translate_each(text, |part| {
-        CHINESE_TEXTS
-            .get(part)
-            .map_or(part, String::as_str)
-            .to_owned()
-    })
+    translate_each(text, |part| CHINESE_TEXTS.get(part).map_or(part, String::as_str).to_owned())
 }
 
 /// Replaces each text of a help: a paragraph is one text, and so are the words behind an example, after two spaces.
@@ -154,14 +137,11 @@ pub(super) fn chinese_error(error: &Error) -> Option<String> {
         Some(ContextValue::Number(number)) => number.to_string(),
         _ => String::new(),
     };
-    let (option, value) = (
-        said(ContextKind::InvalidArg),
-        said(ContextKind::InvalidValue),
-    );
+    let (option, value) = (said(ContextKind::InvalidArg), said(ContextKind::InvalidValue));
     let mut words = match error.kind() {
-        ErrorKind::DisplayHelp
-        | ErrorKind::DisplayVersion
-        | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => return None,
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
+            return None;
+        }
         ErrorKind::UnknownArgument => format!("没有 '{option}' 这个选项"),
         ErrorKind::InvalidSubcommand => {
             format!("没有 '{}' 这个命令", said(ContextKind::InvalidSubcommand))
@@ -180,13 +160,8 @@ pub(super) fn chinese_error(error: &Error) -> Option<String> {
     if let Some(why) = std::error::Error::source(error) {
         words += &format!("：{}", translate_reason(&why.to_string()));
     }
-    let suggested = [
-        ContextKind::SuggestedValue,
-        ContextKind::SuggestedArg,
-        ContextKind::SuggestedSubcommand,
-    ]
-    .map(said)
-    .concat();
+    let suggested =
+        [ContextKind::SuggestedValue, ContextKind::SuggestedArg, ContextKind::SuggestedSubcommand].map(said).concat();
     let known = said(ContextKind::ValidValue);
     if !suggested.is_empty() {
         words += &format!("；是不是要用 '{suggested}'？");
@@ -237,10 +212,7 @@ pub(super) mod tests {
             });
         };
         let after = command.get_after_help();
-        for text in [command.get_about(), command.get_long_about(), after]
-            .into_iter()
-            .flatten()
-        {
+        for text in [command.get_about(), command.get_long_about(), after].into_iter().flatten() {
             add(text);
         }
         for option in command.get_arguments().filter(|it| !it.is_hide_set()) {
@@ -267,19 +239,14 @@ pub(super) mod tests {
         assert!(left.is_empty(), "Chinese of no text: {left:#?}");
         for (english, chinese) in &*CHINESE_TEXTS {
             let is_code = english == "kill -9";
-            assert!(
-                is_code || chinese.chars().any(|c| c > '\u{2e80}'),
-                "{chinese}"
-            );
+            assert!(is_code || chinese.chars().any(|c| c > '\u{2e80}'), "{chinese}");
         }
     }
 
     /// A text without its Chinese is found, and so is Chinese of no text.
     #[test]
     fn missing_and_unused_chinese_texts_are_found() {
-        let odd = Command::new("x")
-            .about("No such text")
-            .after_help("Examples:\n  x y   nor this");
+        let odd = Command::new("x").about("No such text").after_help("Examples:\n  x y   nor this");
         let (missing, left) = difference(odd);
         for text in ["No such text", "nor this"] {
             assert!(missing.contains(text), "{missing:?}");
@@ -312,12 +279,8 @@ pub(super) mod tests {
 
     #[test]
     fn commands_in_translated_help_stay_as_they_are() {
-        let said = translate_text(
-            "Examples:\n  oversell lab\n  oversell bench --rounds 9     calmer medians\n\nUnknown.",
-        );
-        assert_eq!(
-            said,
-            "示例：\n  oversell lab\n  oversell bench --rounds 9     中位数更稳\n\nUnknown."
-        );
+        let said =
+            translate_text("Examples:\n  oversell lab\n  oversell bench --rounds 9     calmer medians\n\nUnknown.");
+        assert_eq!(said, "示例：\n  oversell lab\n  oversell bench --rounds 9     中位数更稳\n\nUnknown.");
     }
 }

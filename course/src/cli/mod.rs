@@ -105,10 +105,7 @@ where
     R: Future<Output = Result<(), Failure>>,
 {
     match own {
-        true => {
-            lab::command::run_on_lab(stop.clone(), starts, |at, took| run(Some(at), took, stop))
-                .await
-        }
+        true => lab::command::run_on_lab(stop.clone(), starts, |at, took| run(Some(at), took, stop)).await,
         false => run(None, Vec::new(), stop).await,
     }
 }
@@ -122,18 +119,12 @@ fn open_outputs(args: &impl Outputs) -> Result<(), Failure> {
 /// cannot be written, 2 bad usage or something missing, 130 cut short by a signal.
 pub(crate) fn main() -> ExitCode {
     let cli = parse();
-    let runtime = match tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()
-    {
+    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => return print_failure(&unusable!("no async runtime: {error}")),
     };
     let done = runtime.block_on(async {
-        let Shutdown {
-            graceful,
-            immediate,
-        } = Shutdown::listen()?;
+        let Shutdown { graceful, immediate } = Shutdown::listen()?;
         tokio::select! {
             done = run(cli.command, graceful) => done,
             () = immediate.cancelled() => Err(Failure::Interrupted(localized!(
@@ -182,10 +173,9 @@ fn command_line() -> clap::Command {
 
 /// Names only the values that are nearest to the mistyped one.
 fn suggest_nearest_values(error: &mut clap::Error) {
-    let (Some(ContextValue::Strings(known)), Some(ContextValue::String(given))) = (
-        error.get(ContextKind::ValidValue),
-        error.get(ContextKind::InvalidValue),
-    ) else {
+    let (Some(ContextValue::Strings(known)), Some(ContextValue::String(given))) =
+        (error.get(ContextKind::ValidValue), error.get(ContextKind::InvalidValue))
+    else {
         return;
     };
     if known.len() <= MAX_NAMED_VALUES {
@@ -210,17 +200,11 @@ async fn run(command: Command, stop: CancellationToken) -> Result<(), Failure> {
         Command::Lab(args) => lab::command::run(args, stop).await,
         Command::Compare(WithLab { lab, args }) => {
             open_outputs(&args)?;
-            with_lab(lab, 0, stop, |at, _, stop| {
-                load::compare::run(args, at, stop)
-            })
-            .await
+            with_lab(lab, 0, stop, |at, _, stop| load::compare::run(args, at, stop)).await
         }
         Command::Seckill(WithLab { lab, args }) => {
             open_outputs(&args)?;
-            with_lab(lab, 0, stop, |at, _, stop| {
-                load::seckill::run(args, at, stop)
-            })
-            .await
+            with_lab(lab, 0, stop, |at, _, stop| load::seckill::run(args, at, stop)).await
         }
         Command::Course(WithLab { lab, args }) => {
             open_outputs(&args)?;
@@ -242,10 +226,7 @@ async fn run(command: Command, stop: CancellationToken) -> Result<(), Failure> {
         }
         Command::Bench(WithLab { lab, args }) => {
             open_outputs(&args)?;
-            with_lab(lab, BENCH_STARTS, stop, |at, took, stop| {
-                load::bench::run(args, at, took, stop)
-            })
-            .await
+            with_lab(lab, BENCH_STARTS, stop, |at, took, stop| load::bench::run(args, at, took, stop)).await
         }
         Command::Doctor(args) => lab::doctor::run(args),
         Command::Completions { shell } => {
@@ -262,16 +243,11 @@ async fn run(command: Command, stop: CancellationToken) -> Result<(), Failure> {
 async fn try_course_on_labs(run: &mut Course, stop: CancellationToken) -> Result<(), Failure> {
     let others = |lesson: &Lesson| !lesson.compares_rates();
     if run.has_chosen(others) {
-        lab::command::run_on_breakable_lab(stop.clone(), |at, stop| {
-            run.try_lessons(Some(at), others, stop)
-        })
-        .await?;
+        lab::command::run_on_breakable_lab(stop.clone(), |at, stop| run.try_lessons(Some(at), others, stop)).await?;
     }
     if run.has_chosen(Lesson::compares_rates) {
-        lab::command::run_on_lab(stop.clone(), 0, |at, _| {
-            run.try_lessons(Some(at), Lesson::compares_rates, stop)
-        })
-        .await?;
+        lab::command::run_on_lab(stop.clone(), 0, |at, _| run.try_lessons(Some(at), Lesson::compares_rates, stop))
+            .await?;
     }
     Ok(())
 }

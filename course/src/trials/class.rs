@@ -36,9 +36,7 @@ const REPLY_TIMEOUT: Duration = Duration::from_secs(30);
 /// Bounds the wait of a visitor for its load or its grading, behind those of all other visitors.
 const QUEUE_TIMEOUT: Duration = Duration::from_secs(600);
 /// The lessons that the class plays: all three servers, and no faults, which would hit other visitors.
-const LESSONS: [&str; 8] = [
-    "1.1", "1.7.2", "1.7.3", "1.8", "2.3", "2.5", "2.10.2", "3.6",
-];
+const LESSONS: [&str; 8] = ["1.1", "1.7.2", "1.7.3", "1.8", "2.3", "2.5", "2.10.2", "3.6"];
 
 /// 95 % of the races show their first event within this, before a click seems lost.
 const MAX_FIRST_EVENT: Duration = Duration::from_millis(1500);
@@ -86,11 +84,7 @@ struct PromiseResult {
 
 /// Runs the command. It fails with [`Failure::Promise`] where a promise was broken, [`Failure::Unusable`] where nobody answers,
 /// [`Failure::Interrupted`] after a signal.
-pub(crate) async fn run(
-    args: Args,
-    lab: Option<Addresses>,
-    stop: CancellationToken,
-) -> Result<(), Failure> {
+pub(crate) async fn run(args: Args, lab: Option<Addresses>, stop: CancellationToken) -> Result<(), Failure> {
     let lab = match (lab, &args.base) {
         (Some(lab), _) => Some(lab),
         (None, Some(_)) => None,
@@ -101,27 +95,15 @@ pub(crate) async fn run(
     let class = Class {
         base: base.unwrap_or_default().trim_end_matches('/').to_owned(),
         token: target::token(lab.as_ref()),
-        visitors: (0..args.visitors)
-            .map(|n| format!("class-visitor-{n:04}-{:016x}", fastrand::u64(..)))
-            .collect(),
+        visitors: (0..args.visitors).map(|n| format!("class-visitor-{n:04}-{:016x}", fastrand::u64(..))).collect(),
     };
     let promises = tokio::select! {
         promises = class.check_promises(lab.as_ref()) => promises.map_err(|error| unusable!("{}: {error}", class.base))?,
         () = stop.cancelled() => return Err(oversell::load::terminal::stopped_by_signal()),
     };
-    for PromiseResult {
-        what,
-        promised,
-        seen,
-        kept,
-    } in &promises
-    {
+    for PromiseResult { what, promised, seen, kept } in &promises {
         let sign = colour_mark(if *kept { "✓" } else { "✗" });
-        say!(
-            "{sign} {} {} {seen}",
-            pad_to_width(what, 36),
-            pad_to_width(promised, 24)
-        );
+        say!("{sign} {} {} {seen}", pad_to_width(what, 36), pad_to_width(promised, 24));
     }
     if let Some(file) = &args.json {
         file.write_json(&json!({ "visitors": args.visitors, "promises": promises }))?;
@@ -130,11 +112,7 @@ pub(crate) async fn run(
     match broken.is_empty() {
         true => Ok(()),
         false => Err(Failure::Promise(
-            broken
-                .iter()
-                .map(|promise| format!("{}: {}", promise.what, promise.seen))
-                .collect::<Vec<_>>()
-                .join("; "),
+            broken.iter().map(|promise| format!("{}: {}", promise.what, promise.seen)).collect::<Vec<_>>().join("; "),
         )),
     }
 }
@@ -161,16 +139,10 @@ type ReplayOutcome = Result<ReplayTiming, HttpError>;
 
 impl Class {
     /// Plays the races with one visitor, then with all, and checks each promise. Fails if a race of the one visitor does.
-    async fn check_promises(
-        &self,
-        lab: Option<&Addresses>,
-    ) -> Result<Vec<PromiseResult>, HttpError> {
+    async fn check_promises(&self, lab: Option<&Addresses>) -> Result<Vec<PromiseResult>, HttpError> {
         let mut alone = Vec::new();
         for lesson in LESSONS {
-            print_to_stderr(format_args!(
-                "{}",
-                localized!("一个人演第 {} 课", "lesson {} alone", lesson)
-            ));
+            print_to_stderr(format_args!("{}", localized!("一个人演第 {} 课", "lesson {} alone", lesson)));
             for played in self.play_race(&self.visitors[0], lesson).await {
                 alone.push(played?);
             }
@@ -188,13 +160,7 @@ impl Class {
     }
 
     /// Sends a request of this visitor; its answer must be a success. Returns its JSON, null without a body.
-    async fn ask(
-        &self,
-        visitor: &str,
-        method: Method,
-        path: &str,
-        body: Option<Value>,
-    ) -> Result<Value, HttpError> {
+    async fn ask(&self, visitor: &str, method: Method, path: &str, body: Option<Value>) -> Result<Value, HttpError> {
         let mut request = client()
             .request(method, format!("{}{path}", self.base))
             .header("x-visitor", visitor)
@@ -203,11 +169,7 @@ impl Class {
         if let Some(body) = body {
             request = request.json(&body);
         }
-        let answer = request
-            .token(self.token.as_ref())
-            .answer()
-            .await?
-            .success()?;
+        let answer = request.token(self.token.as_ref()).answer().await?.success()?;
         match answer.body.is_empty() {
             true => Ok(Value::Null),
             false => answer.json(),
@@ -223,10 +185,7 @@ impl Class {
 
     /// Plays a race and its cure at the same time, as the page does.
     async fn play_race(&self, visitor: &str, lesson: &'static str) -> [ReplayOutcome; 2] {
-        let (flaw, cure) = tokio::join!(
-            self.play(visitor, lesson, false),
-            self.play(visitor, lesson, true)
-        );
+        let (flaw, cure) = tokio::join!(self.play(visitor, lesson, false), self.play(visitor, lesson, true));
         [flaw, cure]
     }
 
@@ -266,12 +225,7 @@ impl Class {
     async fn play_all(&self, lessons: &[&'static str]) -> Vec<ReplayOutcome> {
         print_to_stderr(format_args!(
             "{}",
-            localized!(
-                "{} 个人演 {} 课",
-                "{} visitors play {} lessons",
-                self.visitors.len(),
-                lessons.len()
-            )
+            localized!("{} 个人演 {} 课", "{} visitors play {} lessons", self.visitors.len(), lessons.len())
         ));
         let count = self.visitors.len();
         let each = self.visitors.iter().enumerate().map(async |(n, visitor)| {
@@ -282,49 +236,25 @@ impl Class {
     }
 
     /// Compares the replays of a class with the promises, and with the replays of one visitor alone.
-    fn judge_races(
-        &self,
-        lessons: usize,
-        replays: &[ReplayOutcome],
-        alone: &[ReplayTiming],
-    ) -> Vec<PromiseResult> {
+    fn judge_races(&self, lessons: usize, replays: &[ReplayOutcome], alone: &[ReplayTiming]) -> Vec<PromiseResult> {
         let all = replays.len();
-        let played: Vec<_> = replays
-            .iter()
-            .filter_map(|replay| replay.as_ref().ok())
-            .collect();
+        let played: Vec<_> = replays.iter().filter_map(|replay| replay.as_ref().ok()).collect();
         let as_meant = played.iter().filter(|played| played.as_meant).count();
         let failure = replays.iter().find_map(|replay| replay.as_ref().err());
-        let failure = failure
-            .map(|error| format!("; {error}"))
-            .unwrap_or_default();
+        let failure = failure.map(|error| format!("; {error}")).unwrap_or_default();
         let mut first: Vec<_> = played.iter().map(|played| played.first_event).collect();
         first.sort();
         let p95 = first.get((first.len() * 95).div_ceil(100).saturating_sub(1));
         let p95 = p95.copied().unwrap_or(Duration::MAX);
         let slowdown = |one: &&ReplayTiming| {
-            let same = alone
-                .iter()
-                .find(|it| (it.lesson, it.cured) == (one.lesson, one.cured));
-            same.map_or(f64::INFINITY, |same| {
-                one.took.as_secs_f64() / same.took.as_secs_f64()
-            })
+            let same = alone.iter().find(|it| (it.lesson, it.cured) == (one.lesson, one.cured));
+            same.map_or(f64::INFINITY, |same| one.took.as_secs_f64() / same.took.as_secs_f64())
         };
         let slowest = played.iter().map(slowdown).fold(0.0, f64::max);
         let of = |what: &str| localized!("{} 课：{}", "{} lessons: {}", lessons, what);
         vec![
-            promise(
-                of(&localized!("演完", "played")),
-                all,
-                format!("{}{failure}", played.len()),
-                played.len() == all,
-            ),
-            promise(
-                of(&localized!("结局如课", "end as the lesson says")),
-                all,
-                as_meant,
-                as_meant == all,
-            ),
+            promise(of(&localized!("演完", "played")), all, format!("{}{failure}", played.len()), played.len() == all),
+            promise(of(&localized!("结局如课", "end as the lesson says")), all, as_meant, as_meant == all),
             promise(
                 of(&localized!("首个事件，95%", "first event, 95 %")),
                 format!("≤ {} ms", MAX_FIRST_EVENT.as_millis()),
@@ -342,18 +272,11 @@ impl Class {
 
     /// Has each visitor send actor A to its first stop; then cancels all; a failure of that does not count.
     async fn check_schedules(&self) -> PromiseResult {
-        let began = join_all(
-            self.visitors
-                .iter()
-                .map(|visitor| self.begin_schedule(visitor)),
-        )
-        .await;
+        let began = join_all(self.visitors.iter().map(|visitor| self.begin_schedule(visitor))).await;
         let of_visitors = began.iter().zip(&self.visitors);
         let begun = of_visitors.filter_map(|(id, visitor)| Some((id.as_ref().ok()?, visitor)));
-        let cancelled = begun.map(async |(id, visitor)| {
-            self.ask(visitor, Method::DELETE, &format!("/replays/{id}"), None)
-                .await
-        });
+        let cancelled =
+            begun.map(async |(id, visitor)| self.ask(visitor, Method::DELETE, &format!("/replays/{id}"), None).await);
         join_all(cancelled).await;
         self.all_succeed(localized!("各排各的执行顺序", "schedules at once"), &began)
     }
@@ -364,13 +287,7 @@ impl Class {
         let replay = start.await?;
         let id = replay["id"].as_str().unwrap_or_default().to_owned();
         let mut events = self.events(&replay).await?;
-        self.ask(
-            visitor,
-            Method::POST,
-            &format!("/replays/{id}/next?actor=A"),
-            None,
-        )
-        .await?;
+        self.ask(visitor, Method::POST, &format!("/replays/{id}/next?actor=A"), None).await?;
         let stands = async {
             while let Some(event) = events.next().await {
                 if event?.data.contains("\"stands\"") {
@@ -379,9 +296,7 @@ impl Class {
             }
             Err(HttpError::Failed("the events broke off".to_owned()))
         };
-        timeout(REPLY_TIMEOUT, stands)
-            .await
-            .unwrap_or(Err(HttpError::TimedOut))
+        timeout(REPLY_TIMEOUT, stands).await.unwrap_or(Err(HttpError::TimedOut))
     }
 
     /// Has each visitor store scripts of its own lock, sell one piece with them, and have them graded. A visitor fails whose
@@ -407,10 +322,7 @@ impl Class {
             }
         });
         let own = join_all(own).await;
-        self.all_succeed(
-            localized!("各自的锁，各自的成绩", "own locks, sold with and graded"),
-            &own,
-        )
+        self.all_succeed(localized!("各自的锁，各自的成绩", "own locks, sold with and graded"), &own)
     }
 
     /// Has all visitors ask for a load at once, and waits until each has had its turn.
@@ -420,9 +332,7 @@ impl Class {
             self.ask(visitor, Method::POST, "/runs", Some(plan)).await?;
             let ended = async {
                 loop {
-                    let run = self
-                        .ask(visitor, Method::GET, "/runs/current", None)
-                        .await?;
+                    let run = self.ask(visitor, Method::GET, "/runs/current", None).await?;
                     match run["state"].as_str() {
                         Some("waiting" | "running") => sleep(Duration::from_millis(500)).await,
                         Some("done") => return Ok(()),
@@ -430,9 +340,7 @@ impl Class {
                     }
                 }
             };
-            timeout(QUEUE_TIMEOUT, ended)
-                .await
-                .unwrap_or(Err(HttpError::TimedOut))
+            timeout(QUEUE_TIMEOUT, ended).await.unwrap_or(Err(HttpError::TimedOut))
         });
         let runs = join_all(runs).await;
         self.all_succeed(localized!("压测都轮到了", "loads, each in its turn"), &runs)
@@ -442,35 +350,20 @@ impl Class {
     fn all_succeed<T>(&self, what: String, done: &[Result<T, HttpError>]) -> PromiseResult {
         let count = done.iter().filter(|one| one.is_ok()).count();
         let failure = done.iter().find_map(|one| one.as_ref().err());
-        let failure = failure
-            .map(|error| format!("; {error}"))
-            .unwrap_or_default();
-        promise(
-            what,
-            self.visitors.len(),
-            format!("{count}{failure}"),
-            count == self.visitors.len(),
-        )
+        let failure = failure.map(|error| format!("; {error}")).unwrap_or_default();
+        promise(what, self.visitors.len(), format!("{count}{failure}"), count == self.visitors.len())
     }
 }
 
 /// A promise, what was seen of it, and whether it was kept.
 fn promise(what: String, promised: impl Display, seen: impl Display, kept: bool) -> PromiseResult {
     let (promised, seen) = (promised.to_string(), seen.to_string());
-    PromiseResult {
-        what,
-        promised,
-        seen,
-        kept,
-    }
+    PromiseResult { what, promised, seen, kept }
 }
 
 /// The promise about the peak memory of an instance; an instance whose memory cannot be read does not count.
 fn check_memory(lab: &Addresses) -> PromiseResult {
-    let peaks = lab
-        .instances
-        .iter()
-        .filter_map(|instance| peak_memory_mb(instance.pid).ok());
+    let peaks = lab.instances.iter().filter_map(|instance| peak_memory_mb(instance.pid).ok());
     let most = peaks.fold(0.0, f64::max);
     promise(
         localized!("每个实例的内存", "memory of an instance"),
@@ -488,11 +381,7 @@ mod tests {
     /// A history of one refusal, one wrong end, one late event and one slow race breaks each promise.
     #[test]
     fn each_broken_promise_to_a_class_is_seen() {
-        let class = Class {
-            base: String::new(),
-            token: None,
-            visitors: vec!["one".to_owned()],
-        };
+        let class = Class { base: String::new(), token: None, visitors: vec!["one".to_owned()] };
         let played = |as_meant, first_ms, took_ms| ReplayTiming {
             lesson: "1.1",
             cured: false,
@@ -501,12 +390,7 @@ mod tests {
             took: Duration::from_millis(took_ms),
         };
         let alone = [played(true, 100, 4000)];
-        let refused = || {
-            Err(HttpError::Refused {
-                status: StatusCode::CONFLICT,
-                body: String::new(),
-            })
-        };
+        let refused = || Err(HttpError::Refused { status: StatusCode::CONFLICT, body: String::new() });
         for (replay, kept) in [
             (Ok(played(true, 100, 5000)), [true, true, true, true]),
             (Ok(played(false, 100, 5000)), [true, false, true, true]),

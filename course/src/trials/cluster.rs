@@ -95,19 +95,9 @@ pub(super) const fn target_name(target: Target) -> &'static str {
 
 impl Cluster {
     /// Wraps the cluster that a command has found. Fails if an address is not known or, outside a lab, both are the same.
-    pub(super) fn new(
-        found: target::Cluster,
-        quick: bool,
-        stop: CancellationToken,
-    ) -> Result<Self, Failure> {
-        let http = found
-            .address(target_name(Target::ThreeBehindNginx))?
-            .trim_end_matches('/')
-            .to_owned();
-        let one = found
-            .address(target_name(Target::OneInstance))?
-            .trim_end_matches('/')
-            .to_owned();
+    pub(super) fn new(found: target::Cluster, quick: bool, stop: CancellationToken) -> Result<Self, Failure> {
+        let http = found.address(target_name(Target::ThreeBehindNginx))?.trim_end_matches('/').to_owned();
+        let one = found.address(target_name(Target::OneInstance))?.trim_end_matches('/').to_owned();
         if found.lab.is_none() && http == one {
             return Err(unusable_localized!(
                 "--http 和 --instance 都是 {http}：--http 要给几个实例前面的负载均衡",
@@ -115,11 +105,7 @@ impl Cluster {
             ));
         }
         let instances = match &found.lab {
-            Some(lab) => lab
-                .instances
-                .iter()
-                .map(|instance| instance.url.clone())
-                .collect(),
+            Some(lab) => lab.instances.iter().map(|instance| instance.url.clone()).collect(),
             None => vec![one],
         };
         let control = found.lab.as_ref().and_then(|lab| lab.control.clone());
@@ -171,22 +157,14 @@ impl Cluster {
     }
 
     /// Sends a request; returns status and JSON, also if it was refused. An answer without JSON is an error.
-    pub(crate) async fn answer(
-        &self,
-        method: Method,
-        url: &str,
-    ) -> Result<(u16, Value), HttpError> {
+    pub(crate) async fn answer(&self, method: Method, url: &str) -> Result<(u16, Value), HttpError> {
         let request = self.request(method, url).header(ACCEPT, "application/json");
         let answer = request.answer().await?;
         Ok((answer.status.as_u16(), answer.json()?))
     }
 
     /// Sends the course's load: 100 × 50 requests for 5000 pieces of a new product.
-    pub(crate) async fn send_course_load(
-        &self,
-        strategy: &str,
-        target: Target,
-    ) -> Result<Row, Failure> {
+    pub(crate) async fn send_course_load(&self, strategy: &str, target: Target) -> Result<Row, Failure> {
         self.send_load(self.course_load(strategy, target)).await
     }
 
@@ -222,8 +200,7 @@ impl Cluster {
         for round in 0..rounds {
             let mut order = sides.clone();
             order.rotate_left(round % 2);
-            let (mut rows, failed) =
-                measure_in_rounds(&order, timed, 1, &Bar::hidden(), &self.stop).await;
+            let (mut rows, failed) = measure_in_rounds(&order, timed, 1, &Bar::hidden(), &self.stop).await;
             rows.rotate_left(round % 2);
             match rows.concat().as_slice() {
                 [one, other] => pairs.push((of(one), of(other))),
@@ -239,10 +216,7 @@ impl Cluster {
                 second.strategy
             ));
         }
-        let rated = |side, rates: &[f64]| MeasuredRate {
-            side,
-            per_sec: Spread::from_values(rates.iter().copied()),
-        };
+        let rated = |side, rates: &[f64]| MeasuredRate { side, per_sec: Spread::from_values(rates.iter().copied()) };
         Ok(Ratio {
             first: rated(first, &ones),
             second: rated(second, &others),
@@ -261,18 +235,14 @@ impl Cluster {
     /// The faults of the lab; unavailable without a lab that takes commands.
     pub(super) fn faults(&self) -> Result<&Faults, NoVerdict> {
         self.faults.as_ref().ok_or_else(|| {
-            NoVerdict::unavailable(
-                "没有能下命令的实验环境：用 --lab",
-                "no lab that takes orders: pass --lab",
-            )
+            NoVerdict::unavailable("没有能下命令的实验环境：用 --lab", "no lab that takes orders: pass --lab")
         })
     }
 
     /// Mends all faults of the experiment; a member that cannot be mended is named on stderr.
     pub(super) async fn mend_all(&self) {
         if let Some(faults) = &self.faults {
-            let failed =
-                |member: &str, why| eprintln!("oversell: {member} is left as it is: {why}");
+            let failed = |member: &str, why| eprintln!("oversell: {member} is left as it is: {why}");
             faults.mend_all(failed).await;
         }
     }
@@ -307,9 +277,7 @@ impl Cluster {
     /// Opens a connection to the main Redis, as `redis-cli` does. Unavailable without a lab.
     pub(crate) async fn redis(&self) -> Result<MultiplexedConnection, NoVerdict> {
         let url = self.servers()?.first_redis();
-        redis_at(url)
-            .await
-            .map_err(does_not_answer(Server::Redis, url))
+        redis_at(url).await.map_err(does_not_answer(Server::Redis, url))
     }
 
     /// Opens a connection to the database, as `mysql` does. Unavailable without a lab.
@@ -339,14 +307,9 @@ fn does_not_answer<E: std::fmt::Display>(server: Server, at: &str) -> impl FnOnc
 
 /// The rates of both sides in the rounds in which both sold, without errors: failing fast must not count as selling fast. A
 /// round has, for each side, the failed requests and the pieces sold per second.
-fn rates_without_errors(
-    rounds: impl Iterator<Item = ((u64, f64), (u64, f64))>,
-) -> (Vec<f64>, Vec<f64>) {
+fn rates_without_errors(rounds: impl Iterator<Item = ((u64, f64), (u64, f64))>) -> (Vec<f64>, Vec<f64>) {
     let is_one = |(failed, rate): (u64, f64)| failed == 0 && rate > 0.0;
-    rounds
-        .filter(|(one, other)| is_one(*one) && is_one(*other))
-        .map(|(one, other)| (one.1, other.1))
-        .unzip()
+    rounds.filter(|(one, other)| is_one(*one) && is_one(*other)).map(|(one, other)| (one.1, other.1)).unzip()
 }
 
 #[cfg(test)]
@@ -374,21 +337,14 @@ mod tests {
                 panic!("nobody listens there: {said:?}");
             };
             let start = format!("`oversell lab fault start {name}`");
-            assert!(
-                said.starts_with(&format!("{name} at {name}://")) && said.contains(&start),
-                "{said}"
-            );
+            assert!(said.starts_with(&format!("{name} at {name}://")) && said.contains(&start), "{said}");
         }
     }
 
     #[test]
     fn one_instance_is_no_load_balancer_of_several() {
         let at = |url: &str| Some(url.to_owned());
-        let found = |http| target::Cluster {
-            http: at(http),
-            instance: at("http://127.0.0.1:8000"),
-            lab: None,
-        };
+        let found = |http| target::Cluster { http: at(http), instance: at("http://127.0.0.1:8000"), lab: None };
         let cluster = |http| Cluster::new(found(http), true, CancellationToken::new());
         let error = cluster("http://127.0.0.1:8000/").expect_err("one instance only");
         assert!(error.to_string().contains("load balancer"), "{error}");
@@ -397,12 +353,7 @@ mod tests {
 
     #[test]
     fn a_round_with_errors_does_not_count() {
-        let rounds = [
-            ((0, 30.0), (0, 20.0)),
-            ((1, 900.0), (0, 20.0)),
-            ((0, 30.0), (7, 0.1)),
-            ((0, 30.0), (0, 0.0)),
-        ];
+        let rounds = [((0, 30.0), (0, 20.0)), ((1, 900.0), (0, 20.0)), ((0, 30.0), (7, 0.1)), ((0, 30.0), (0, 0.0))];
         let rates = rates_without_errors(rounds.into_iter());
         assert_eq!(rates, (vec![30.0], vec![20.0]));
     }

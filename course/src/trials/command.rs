@@ -134,20 +134,15 @@ impl Course {
         let mut chosen: Vec<_> = self.chosen().filter(|(_, lesson)| is_its(lesson)).collect();
         // Their processes are given the servers' addresses, which only a lab tells.
         if !args.quick && on.servers().is_ok() {
-            on.java_libraries =
-                JavaLibraries::build_for(chosen.iter().map(|(_, lesson)| *lesson)).await;
+            on.java_libraries = JavaLibraries::build_for(chosen.iter().map(|(_, lesson)| *lesson)).await;
         }
         if args.twins {
-            let (can, cannot): (Vec<_>, _) = (chosen.into_iter())
-                .partition(|(_, lesson)| on.java_libraries.can_try_twin(lesson));
+            let (can, cannot): (Vec<_>, _) =
+                (chosen.into_iter()).partition(|(_, lesson)| on.java_libraries.can_try_twin(lesson));
             for (_, lesson) in cannot {
                 say!(
                     "{}",
-                    localized!(
-                        "{}：没有 JDK 和 Maven 就没有反例",
-                        "{}: no twin without a JDK and Maven",
-                        lesson.id
-                    )
+                    localized!("{}：没有 JDK 和 Maven 就没有反例", "{}: no twin without a JDK and Maven", lesson.id)
                 );
             }
             chosen = can;
@@ -158,14 +153,8 @@ impl Course {
             bar.set_message(format!("{} {}", lesson.id, args.lang().of(lesson.title)));
             let begun = Instant::now();
             let (twin, seen) = match args.twins {
-                true => (
-                    twin::describe_twin(lesson),
-                    run_with_timeout(&on, kinds::try_twin(&on, lesson)).await,
-                ),
-                false => (
-                    None,
-                    run_with_timeout(&on, kinds::try_claim(&on, lesson)).await,
-                ),
+                true => (twin::describe_twin(lesson), run_with_timeout(&on, kinds::try_twin(&on, lesson)).await),
+                false => (None, run_with_timeout(&on, kinds::try_claim(&on, lesson)).await),
             };
             on.mend_all().await;
             let tried = TrialResult::of(chapter.id, lesson, twin, seen, begun.elapsed());
@@ -184,19 +173,13 @@ impl Course {
         }
         on.stop_galera().await;
         bar.finish_and_clear();
-        let found = CourseResults {
-            conditions,
-            lessons: tried_now,
-        };
+        let found = CourseResults { conditions, lessons: tried_now };
         if !args.twins
             && let Err(why) = send_to_instances(&on, &without_events(&found)?).await
         {
             print_to_stderr(format_args!(
                 "oversell: {}",
-                localized!(
-                    "实例没有保存结论：{why}",
-                    "the instances do not keep the verdicts: {why}"
-                )
+                localized!("实例没有保存结论：{why}", "the instances do not keep the verdicts: {why}")
             ));
         }
         match &mut self.found {
@@ -216,9 +199,7 @@ impl Course {
 
     /// The chosen lessons, in the documents' order.
     fn chosen(&self) -> impl Iterator<Item = (&'static Chapter, &'static Lesson)> {
-        let all = ALL
-            .iter()
-            .flat_map(|chapter| chapter.lessons.iter().map(move |l| (chapter, l)));
+        let all = ALL.iter().flat_map(|chapter| chapter.lessons.iter().map(move |l| (chapter, l)));
         all.filter(|(_, lesson)| self.is_chosen(lesson))
     }
 
@@ -242,9 +223,7 @@ impl Course {
         let Some(mut found) = found else {
             return Ok(());
         };
-        found
-            .lessons
-            .sort_by_key(|tried| lessons().position(|lesson| lesson.id == tried.id));
+        found.lessons.sort_by_key(|tried| lessons().position(|lesson| lesson.id == tried.id));
         if args.quick && !args.twins {
             for tried in &found.lessons {
                 say!("{}", table::verdict_line(tried, args.lang()));
@@ -252,10 +231,7 @@ impl Course {
             say!("");
         }
         let is_shown = |tried: &&TrialResult| {
-            !args.quick
-                || args.twins
-                || tried.verdict() != ClaimVerdict::Reproduced
-                || tried.is_unexpected()
+            !args.quick || args.twins || tried.verdict() != ClaimVerdict::Reproduced || tried.is_unexpected()
         };
         let shown: Vec<_> = found.lessons.iter().filter(is_shown).collect();
         if !shown.is_empty() {
@@ -295,12 +271,7 @@ fn verdicts_of(found: &CourseResults) -> Result<Verdicts, Failure> {
 fn without_events(found: &CourseResults) -> Result<Value, Failure> {
     let mut found = serde_json::to_value(found).map_err(|e| Failure::Unusable(e.to_string()))?;
     for lesson in found["lessons"].as_array_mut().into_iter().flatten() {
-        for play in lesson["figures"]["plays"]
-            .as_array_mut()
-            .into_iter()
-            .flatten()
-            .filter_map(Value::as_object_mut)
-        {
+        for play in lesson["figures"]["plays"].as_array_mut().into_iter().flatten().filter_map(Value::as_object_mut) {
             play.remove("events");
         }
     }

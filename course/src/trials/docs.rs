@@ -28,20 +28,14 @@ fn course_md(lang: Lang) -> String {
         // Writing to a String cannot fail.
         let heading = format!("[{document}] {title}");
         writeln!(page, "\n## {}", heading.trim_end()).ok();
-        let its: Vec<_> = texts
-            .iter()
-            .filter(|lesson| lesson.place.starts_with(document))
-            .collect();
+        let its: Vec<_> = texts.iter().filter(|lesson| lesson.place.starts_with(document)).collect();
         let mut headings: Vec<_> = its.iter().map(|lesson| split_headings(lesson).0).collect();
         let mut before = HashSet::new();
         headings.retain(|heading| before.insert(*heading));
         for heading in headings {
             let title = heading.trim_start_matches(document);
             writeln!(page, "\n###{title}\n").ok();
-            for lesson in its
-                .iter()
-                .filter(|lesson| split_headings(lesson).0 == heading)
-            {
+            for lesson in its.iter().filter(|lesson| split_headings(lesson).0 == heading) {
                 page += &line_of(lesson, split_headings(lesson).1, lang);
             }
         }
@@ -59,13 +53,8 @@ fn course_md(lang: Lang) -> String {
 const CHAPTERS_WITHOUT_DOCUMENT: [&str; 2] = ["errata", "beyond"];
 
 /// The number and the title of each document; [003] has none.
-const DOCUMENTS: [(&str, &str); 5] = [
-    ("000", "分布式锁"),
-    ("001", "分布式锁"),
-    ("002", "Redis分布式锁"),
-    ("003", ""),
-    ("004", "基于Redis实现分布式锁"),
-];
+const DOCUMENTS: [(&str, &str); 5] =
+    [("000", "分布式锁"), ("001", "分布式锁"), ("002", "Redis分布式锁"), ("003", ""), ("004", "基于Redis实现分布式锁")];
 
 const HEAD: Bilingual = Bilingual::of("# 每一条论断，和它在这里的结论
 
@@ -98,10 +87,7 @@ fn line_of(lesson: &Lesson, and: Option<&str>, lang: Lang) -> String {
     let mut verdict = match found.map(|found| found.verdict) {
         Some(ClaimVerdict::Reproduced) => Vec::new(),
         Some(other) => vec![format!("**{}**", lang.of(other.words()))],
-        None => vec![
-            lang.of(Bilingual::of("还没有运行过", "not run yet"))
-                .to_owned(),
-        ],
+        None => vec![lang.of(Bilingual::of("还没有运行过", "not run yet")).to_owned()],
     };
     if lesson.timing {
         verdict.push(lang.of(Bilingual::of("取决于计时", "by timing")).to_owned());
@@ -121,12 +107,7 @@ fn totals(lang: Lang) -> String {
         let so = all.iter().filter(|found| found.verdict == verdict);
         format!("{} {}", so.count(), lang.of(ClaimVerdict::words(verdict)))
     };
-    let each = [
-        ClaimVerdict::Reproduced,
-        ClaimVerdict::NotReproduced,
-        ClaimVerdict::Noise,
-        ClaimVerdict::Unavailable,
-    ];
+    let each = [ClaimVerdict::Reproduced, ClaimVerdict::NotReproduced, ClaimVerdict::Noise, ClaimVerdict::Unavailable];
     let claims = lang.of(Bilingual::of(" 条论断：", " claims: "));
     format!("{}{claims}{}", all.len(), each.map(of).join(" · "))
 }
@@ -171,9 +152,7 @@ fn row<F: Spec>(lang: Lang, folder: &str, entry: &RegistryEntry<F>, promise: Pro
     let (slug, file) = (entry.slug, entry.slug.replace('-', "_"));
     let rank = lang.of(match entry.spec.rank() {
         Rank::Beyond(_) => Bilingual::of("（课程之外）", " *(beyond)*"),
-        Rank::AsPrinted(_) => {
-            Bilingual::of("（原文的代码，勘误）", " *(as printed, with its flaw)*")
-        }
+        Rank::AsPrinted(_) => Bilingual::of("（原文的代码，勘误）", " *(as printed, with its flaw)*"),
         Rank::Course | Rank::After(_) => Bilingual::of("", ""),
     });
     let (title, breaks) = (lang.of(entry.title), lang.of(entry.breaks));
@@ -234,24 +213,15 @@ pub(super) fn in_repository(file: &str) -> PathBuf {
 
 /// The beginnings of the READMEs' lines about the last full run.
 const LAST_RUN_LINES: [(&str, Lang, &str); 2] = [
-    (
-        "README.md",
-        Lang::En,
-        "| [course](docs/course.md) | every claim, and its verdict in the last full run: ",
-    ),
-    (
-        "README.zh-CN.md",
-        Lang::Zh,
-        "| [course](docs/course.zh-CN.md) | 每一条论断，和上一次完整运行的结论：",
-    ),
+    ("README.md", Lang::En, "| [course](docs/course.md) | every claim, and its verdict in the last full run: "),
+    ("README.zh-CN.md", Lang::Zh, "| [course](docs/course.zh-CN.md) | 每一条论断，和上一次完整运行的结论："),
 ];
 
 /// `make docs` runs it. Of the fault matrix there are pages only after `make faults`.
 #[test]
 #[ignore = "`make docs` runs it: it writes docs/, the READMEs and target/docs"]
 fn make_docs_writes_the_pages() {
-    let write =
-        |file: &str, text: String| fs::write(in_repository(file), text).expect("it can be written");
+    let write = |file: &str, text: String| fs::write(in_repository(file), text).expect("it can be written");
     for (file, lang, begins) in LAST_RUN_LINES {
         let text = fs::read_to_string(in_repository(file)).expect("a README");
         write(file, readme(lang, &text, begins));
@@ -275,10 +245,7 @@ fn each_claim_and_strategy_stands_on_its_page() {
             let mut lines = course.lines().filter(|line| line.starts_with("- "));
             lines.any(|line| line.contains(&begins) && line.contains(lang.of(lesson.claim)))
         };
-        let missing: Vec<_> = lessons()
-            .filter(|lesson| !is_there(lesson))
-            .map(|lesson| lesson.id)
-            .collect();
+        let missing: Vec<_> = lessons().filter(|lesson| !is_there(lesson)).map(|lesson| lesson.id).collect();
         assert!(missing.is_empty(), "{missing:?}");
         assert!(course.contains(&totals(lang)) && course.contains(&conditions(lang)));
         let strategies = strategies_md(lang);

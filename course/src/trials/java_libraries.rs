@@ -22,11 +22,8 @@ impl JavaLibraries {
     /// Builds each version of the libraries that these lessons need; what cannot be built is noted with its reason.
     pub(super) async fn build_for(lessons: impl Iterator<Item = &Lesson>) -> Self {
         let mut libraries = Self::default();
-        let needed: Vec<_> = lessons
-            .filter_map(|lesson| lesson.theirs.as_ref())
-            .collect();
-        let is_needed =
-            |library: &Library| needed.iter().any(|script: &&Script| script.on == *library);
+        let needed: Vec<_> = lessons.filter_map(|lesson| lesson.theirs.as_ref()).collect();
+        let is_needed = |library: &Library| needed.iter().any(|script: &&Script| script.on == *library);
         for java in (Library::ALL.into_iter().filter(is_needed)).flat_map(Library::versions) {
             match build_if_needed(java).await {
                 Ok(()) => libraries.ready.push(java),
@@ -66,9 +63,6 @@ async fn build_if_needed(java: Java) -> Result<(), Failure> {
         return Ok(());
     }
     java.check_build_tools(interop).await?;
-    eprintln!(
-        "oversell: building {}/{} {}",
-        INTEROP, java.library, java.version
-    );
+    eprintln!("oversell: building {}/{} {}", INTEROP, java.library, java.version);
     java.build(interop).await
 }

@@ -64,9 +64,7 @@ mod tests {
     fn contradiction(lesson: &Lesson, race: &replay::Race) -> Option<&'static str> {
         let [flaw, cure] = [race.flaw.act.name(), race.cured.act.name()];
         let parts = lesson.run.parts();
-        let judged = parts
-            .iter()
-            .any(|run| matches!(run, Run::Replay | Run::Deadlock(_)));
+        let judged = parts.iter().any(|run| matches!(run, Run::Replay | Run::Deadlock(_)));
         if !judged && race.lessons.len() > 1 {
             return Some("another lesson's race, by which its own claim is not judged");
         }
@@ -89,9 +87,8 @@ mod tests {
 
     #[test]
     fn the_race_of_each_lesson_shows_its_own_claim() {
-        let wrong: Vec<_> = replay::lessons()
-            .filter_map(|(id, race)| Some((id, contradiction(find(id)?, race)?)))
-            .collect();
+        let wrong: Vec<_> =
+            replay::lessons().filter_map(|(id, race)| Some((id, contradiction(find(id)?, race)?))).collect();
         assert!(wrong.is_empty(), "{wrong:?}");
     }
 
@@ -107,10 +104,7 @@ mod tests {
             ("002.watchdog", "2.7"),
         ] {
             let (_, race) = replay::find(other).expect("a race");
-            let shared = replay::Race {
-                lessons: &["x", "y"],
-                ..*race
-            };
+            let shared = replay::Race { lessons: &["x", "y"], ..*race };
             let lesson = find(lesson).expect("a lesson");
             assert!(contradiction(lesson, &shared).is_some(), "{}", lesson.id);
         }
@@ -118,21 +112,12 @@ mod tests {
 
     #[test]
     fn a_claim_names_no_actors_but_those_of_its_race() {
-        let other = [
-            "客户端 1",
-            "客户端 2",
-            "10010",
-            "10086",
-            "lient 1",
-            "lient 2",
-        ];
+        let other = ["客户端 1", "客户端 2", "10010", "10086", "lient 1", "lient 2"];
         let named: Vec<_> = replay::lessons()
             .filter_map(|(id, _)| find(id))
             .filter(|lesson| {
                 let [zh, en] = [lesson.claim.zh, lesson.claim.en];
-                other
-                    .iter()
-                    .any(|name| zh.contains(name) || en.contains(name))
+                other.iter().any(|name| zh.contains(name) || en.contains(name))
             })
             .map(|lesson| lesson.id)
             .collect();
@@ -159,14 +144,8 @@ mod tests {
                 slugs(|lesson| &lesson.strategies).collect::<BTreeSet<_>>(),
                 stock::ALL.iter().map(|entry| entry.slug).collect(),
             ),
-            (
-                slugs(|lesson| &lesson.steps).collect(),
-                seckill::ALL.iter().map(|entry| entry.slug).collect(),
-            ),
-            (
-                slugs(|lesson| &lesson.deadlocks).collect(),
-                deadlocks::ALL.iter().map(|entry| entry.slug).collect(),
-            ),
+            (slugs(|lesson| &lesson.steps).collect(), seckill::ALL.iter().map(|entry| entry.slug).collect()),
+            (slugs(|lesson| &lesson.deadlocks).collect(), deadlocks::ALL.iter().map(|entry| entry.slug).collect()),
         ] {
             assert_eq!(named, registered);
         }

@@ -159,21 +159,13 @@ pub(super) fn explain_ratio(says: RatioClaim, ratio: Spread, failed: usize) -> W
     }
     let (said_zh, said_en) = match says.bounds() {
         (least, f64::INFINITY) => (format!("{least} 倍以上"), format!("{least} or more")),
-        (least, most) => (
-            format!("{least} 到 {most} 倍"),
-            format!("{least} to {most}"),
-        ),
+        (least, most) => (format!("{least} 到 {most} 倍"), format!("{least} to {most}")),
     };
     let (noise_zh, noise_en) = match verdict_on_ratio(says, ratio) {
         ClaimVerdict::Noise => ("各轮并不一致，", "the rounds do not agree: "),
         _ => ("", ""),
     };
-    let Spread {
-        median,
-        min,
-        max,
-        rounds,
-    } = ratio;
+    let Spread { median, min, max, rounds } = ratio;
     words!(
         "{median:.2} 倍（{rounds} 轮，{min:.2} 到 {max:.2}{failed_zh}）；{noise_zh}说的是 {said_zh}。",
         "a ratio of {median:.2} ({rounds} rounds, {min:.2} to {max:.2}{failed_en}); {noise_en}{said_en} is claimed."
@@ -185,11 +177,7 @@ impl Ratio {
     pub(crate) fn names(&self) -> [Words; 2] {
         let [one, other] = [self.first.side, self.second.side];
         [one, other].map(|side| {
-            let RateSide {
-                strategy,
-                target,
-                threads,
-            } = side;
+            let RateSide { strategy, target, threads } = side;
             let (mut zh, mut en) = (strategy.to_owned(), strategy.to_owned());
             if one.target != other.target {
                 zh = format!("{zh}（{}）", target.words().zh);
@@ -210,12 +198,7 @@ pub(super) const OURS: &str = "oversell";
 impl Observation {
     /// An observation on our service, without figures.
     pub(super) fn of(verdict: ClaimVerdict, words: Words) -> Self {
-        Self {
-            verdict,
-            words,
-            figures: Figures::default(),
-            on: vec![OURS.to_owned()],
-        }
+        Self { verdict, words, figures: Figures::default(), on: vec![OURS.to_owned()] }
     }
 
     /// An observation on our service: reproduced if the claim holds.
@@ -226,29 +209,18 @@ impl Observation {
     /// Joins two observations: the claim holds only if it holds in both. Equal names have `other`'s value; `on` is that of
     /// `self`.
     pub(super) fn and(self, other: Self) -> Self {
-        let words = Words::new(
-            self.words.zh + &other.words.zh,
-            self.words.en + " " + &other.words.en,
-        );
+        let words = Words::new(self.words.zh + &other.words.zh, self.words.en + " " + &other.words.en);
         let mut figures = self.figures;
         figures.sales.extend(other.figures.sales);
         figures.ratios.extend(other.figures.ratios);
         figures.plays.extend(other.figures.plays);
         figures.values.extend(other.figures.values);
-        Self {
-            verdict: join_verdicts(self.verdict, other.verdict),
-            words,
-            figures,
-            ..self
-        }
+        Self { verdict: join_verdicts(self.verdict, other.verdict), words, figures, ..self }
     }
 
     /// Requires a ratio to be within its bounds, too; it is not added to the figures.
     pub(super) fn require_ratio(self, says: RatioClaim, ratio: Spread) -> Self {
-        Self {
-            verdict: join_verdicts(self.verdict, verdict_on_ratio(says, ratio)),
-            ..self
-        }
+        Self { verdict: join_verdicts(self.verdict, verdict_on_ratio(says, ratio)), ..self }
     }
 
     /// Adds these loads to the figures.
@@ -291,10 +263,7 @@ impl NoVerdict {
         Self::Unavailable(Words::new(zh, en))
     }
 
-    #[expect(
-        clippy::needless_pass_by_value,
-        reason = "so that it can be named in map_err"
-    )]
+    #[expect(clippy::needless_pass_by_value, reason = "so that it can be named in map_err")]
     pub(super) fn failed(why: impl ToString) -> Self {
         Self::Failed(Failure::Unusable(why.to_string()))
     }
@@ -351,11 +320,7 @@ mod tests {
             // Below and above the bounds: the rounds do not agree.
             ([0.3, 0.4, 2.5], RatioClaim::Near, Noise),
         ] {
-            assert_eq!(
-                verdict_on_ratio(says, Spread::from_values(rounds)),
-                verdict,
-                "{rounds:?} {says:?}"
-            );
+            assert_eq!(verdict_on_ratio(says, Spread::from_values(rounds)), verdict, "{rounds:?} {says:?}");
         }
     }
 
@@ -363,9 +328,7 @@ mod tests {
     fn rates_and_all_else_decide_together() {
         use ClaimVerdict::{Noise, NotReproduced, Reproduced};
         let seen = |holds| Observation::holds(holds, Words::default());
-        let with = |holds, rounds| {
-            seen(holds).require_ratio(RatioClaim::Faster, Spread::from_values(rounds))
-        };
+        let with = |holds, rounds| seen(holds).require_ratio(RatioClaim::Faster, Spread::from_values(rounds));
         for (seen, verdict) in [
             (with(true, [1.2, 1.3]), Reproduced),
             (with(true, [1.1, 1.3]), Noise),
@@ -380,25 +343,9 @@ mod tests {
     #[test]
     fn the_bounds_stand_beside_the_figure() {
         let said = explain_ratio(RatioClaim::Faster, Spread::from_values([0.9, 1.2, 1.3]), 0);
-        assert!(
-            said.en.contains("do not agree: 1.15 or more is claimed"),
-            "{}",
-            said.en
-        );
-        assert!(
-            said.zh.contains("各轮并不一致，说的是 1.15 倍以上"),
-            "{}",
-            said.zh
-        );
-        let said = explain_ratio(
-            RatioClaim::AboutAsFast,
-            Spread::from_values([0.9, 1.0, 1.2]),
-            0,
-        );
-        assert!(
-            said.en.ends_with("; 0.8 to 1.25 is claimed."),
-            "{}",
-            said.en
-        );
+        assert!(said.en.contains("do not agree: 1.15 or more is claimed"), "{}", said.en);
+        assert!(said.zh.contains("各轮并不一致，说的是 1.15 倍以上"), "{}", said.zh);
+        let said = explain_ratio(RatioClaim::AboutAsFast, Spread::from_values([0.9, 1.0, 1.2]), 0);
+        assert!(said.en.ends_with("; 0.8 to 1.25 is claimed."), "{}", said.en);
     }
 }

@@ -31,35 +31,21 @@ pub(super) struct LabKind {
 }
 
 /// Three ZooKeeper servers, and five Redis nodes, of which the main one has a replica.
-pub(super) const REPLICATED: LabKind = LabKind {
-    options: "--instances 0,0 --redis-ports 0,0,0,0,0 --zookeeper 3 --ways --replica",
-    setting: None,
-};
+pub(super) const REPLICATED: LabKind =
+    LabKind { options: "--instances 0,0 --redis-ports 0,0,0,0,0 --zookeeper 3 --ways --replica", setting: None };
 /// Three ZooKeeper servers.
-pub(super) const ENSEMBLE: LabKind = LabKind {
-    options: "--instances 0,0 --redis-ports 0 --zookeeper 3",
-    setting: None,
-};
+pub(super) const ENSEMBLE: LabKind =
+    LabKind { options: "--instances 0,0 --redis-ports 0 --zookeeper 3", setting: None };
 /// A main Redis, two replicas and three Sentinels.
-pub(super) const SENTINELS: LabKind = LabKind {
-    options: "--instances 0 --redis-ports 0 --sentinels 3",
-    setting: None,
-};
+pub(super) const SENTINELS: LabKind = LabKind { options: "--instances 0 --redis-ports 0 --sentinels 3", setting: None };
 /// Three Galera nodes; all instances write to the first that lives.
-pub(super) const ONE_WRITER: LabKind = LabKind {
-    options: "--instances 0,0 --redis-ports 0 --galera 3",
-    setting: None,
-};
+pub(super) const ONE_WRITER: LabKind = LabKind { options: "--instances 0,0 --redis-ports 0 --galera 3", setting: None };
 /// Three Galera nodes, with an instance on each.
-const GALERA: LabKind = LabKind {
-    options: "--instances 0,0,0 --redis-ports 0 --galera 3 --writers each",
-    setting: None,
-};
+const GALERA: LabKind =
+    LabKind { options: "--instances 0,0,0 --redis-ports 0 --galera 3 --writers each", setting: None };
 /// Three Galera nodes, with an instance on each whose reads see every commit.
-const GALERA_WITH_CAUSAL_READS: LabKind = LabKind {
-    setting: Some(("OVERSELL__MYSQL__CAUSAL_READS", "true")),
-    ..GALERA
-};
+const GALERA_WITH_CAUSAL_READS: LabKind =
+    LabKind { setting: Some(("OVERSELL__MYSQL__CAUSAL_READS", "true")), ..GALERA };
 
 /// The Galera lab that all lessons share, with an instance on each node; the first call starts it.
 pub(super) async fn shared_galera(on: &Cluster) -> Result<&Cluster, NoVerdict> {
@@ -80,24 +66,16 @@ impl OwnLab {
     }
 
     /// Starts a lab with these options of `oversell lab`; needs no other lab.
-    pub(super) async fn start_independent(
-        options: &'static str,
-        stop: CancellationToken,
-    ) -> Result<Self, NoVerdict> {
+    pub(super) async fn start_independent(options: &'static str, stop: CancellationToken) -> Result<Self, NoVerdict> {
         let setting = None;
         Self::start_process(LabKind { options, setting }, false, stop).await
     }
 
     /// Starts `oversell lab` as a child process, which dies with this one, in a new folder. Unavailable if a package is missing.
-    async fn start_process(
-        kind: LabKind,
-        quick: bool,
-        stop: CancellationToken,
-    ) -> Result<Self, NoVerdict> {
+    async fn start_process(kind: LabKind, quick: bool, stop: CancellationToken) -> Result<Self, NoVerdict> {
         let folder = TempDir::with_prefix("oversell-").map_err(NoVerdict::failed)?;
         // If root starts the lab, its servers run as another user, who must enter the folder.
-        fs::set_permissions(folder.path(), Permissions::from_mode(0o755))
-            .map_err(NoVerdict::failed)?;
+        fs::set_permissions(folder.path(), Permissions::from_mode(0o755)).map_err(NoVerdict::failed)?;
         let said = folder.path().join("said");
         // The kernel stops the lab when this process dies.
         let mut child = Command::new("setpriv")
@@ -135,19 +113,12 @@ impl OwnLab {
             instance: at.instances.first().map(|instance| instance.url.clone()),
             lab: Some(at),
         };
-        Ok(Self {
-            cluster: Cluster::new(found, quick, stop)?,
-            child,
-            _folder: folder,
-        })
+        Ok(Self { cluster: Cluster::new(found, quick, stop)?, child, _folder: folder })
     }
 
     /// Waits, [`LAB_TIMEOUT`] at most, for a leader other than `not` (may be empty); returns all ZooKeeper servers, the leader
     /// first.
-    pub(super) async fn wait_for_leader_and_followers(
-        &self,
-        not: &str,
-    ) -> Result<Vec<String>, NoVerdict> {
+    pub(super) async fn wait_for_leader_and_followers(&self, not: &str) -> Result<Vec<String>, NoVerdict> {
         let servers = self.cluster.servers()?.zookeeper.connect.split(',');
         let name = |n| match n {
             1 => "zookeeper".to_owned(),
@@ -157,11 +128,8 @@ impl OwnLab {
         let elected = async {
             loop {
                 for (server, at) in &servers {
-                    let said =
-                        timeout(Duration::from_secs(1), four_letter_command(*at, "srvr")).await;
-                    if server != not
-                        && matches!(said, Ok(Ok(said)) if said.contains("Mode: leader"))
-                    {
+                    let said = timeout(Duration::from_secs(1), four_letter_command(*at, "srvr")).await;
+                    if server != not && matches!(said, Ok(Ok(said)) if said.contains("Mode: leader")) {
                         return server.clone();
                     }
                 }

@@ -38,10 +38,7 @@ impl Cluster {
 
 impl Cluster {
     /// Makes a product, and reads it at each instance, which waits until its node of the database has it.
-    pub(super) async fn create_product_on_each_node(
-        &self,
-        count: i64,
-    ) -> Result<Product<'_>, NoVerdict> {
+    pub(super) async fn create_product_on_each_node(&self, count: i64) -> Result<Product<'_>, NoVerdict> {
         let product = self.create_product(count).await?;
         for at in self.instances() {
             get_json(self, &format!("{at}/stock?stock_id={}", product.id)).await?;
@@ -53,12 +50,7 @@ impl Cluster {
 impl Product<'_> {
     /// The routes of its stock.
     pub(super) fn stock(&self) -> StockApi<'_> {
-        StockApi {
-            base: self.on.nginx(),
-            stock_id: self.id,
-            strategy: None,
-            token: self.on.token.as_ref(),
-        }
+        StockApi { base: self.on.nginx(), stock_id: self.id, strategy: None, token: self.on.token.as_ref() }
     }
 
     /// Reads how many pieces each store has, by `GET /stock`. Fails if one is missing.
@@ -70,18 +62,8 @@ impl Product<'_> {
     }
 
     /// Buys a piece at an instance; returns status and answer. `more` is added to the query: `&hold_ms=3000`.
-    pub(crate) async fn buy(
-        &self,
-        at: &str,
-        strategy: &str,
-        more: &str,
-    ) -> Result<(u16, Value), HttpError> {
-        self.on
-            .answer(
-                Method::POST,
-                &format!("{at}/check/lock/{strategy}?stock_id={}{more}", self.id),
-            )
-            .await
+    pub(crate) async fn buy(&self, at: &str, strategy: &str, more: &str) -> Result<(u16, Value), HttpError> {
+        self.on.answer(Method::POST, &format!("{at}/check/lock/{strategy}?stock_id={}{more}", self.id)).await
     }
 
     /// Removes the product from both stores, with its locks.

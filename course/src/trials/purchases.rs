@@ -98,11 +98,7 @@ impl Purchases {
     pub(super) async fn record(&self, purchase: impl Future<Output = Outcome>) -> bool {
         let began = Instant::now();
         let outcome = purchase.await;
-        let purchase = Purchase {
-            began,
-            ended: Instant::now(),
-            outcome,
-        };
+        let purchase = Purchase { began, ended: Instant::now(), outcome };
         let is_sale = purchase.is_sale();
         self.0.lock().push(purchase);
         is_sale
@@ -150,10 +146,7 @@ impl Purchases {
 
     /// Counts the purchases by their outcome, without `kept` and `per_sec`; `gone` is how many pieces left the stock.
     pub(super) fn counts(&self, gone: i64) -> SaleCounts {
-        let mut counts = SaleCounts {
-            gone,
-            ..SaleCounts::default()
-        };
+        let mut counts = SaleCounts { gone, ..SaleCounts::default() };
         for purchase in self.0.lock().iter() {
             counts.count(&purchase.outcome);
         }
@@ -224,17 +217,10 @@ mod tests {
             (1000, 9000, Outcome::Sold),
         ] {
             let (began, ended) = (at(began), at(ended));
-            purchases.0.lock().push(Purchase {
-                began,
-                ended,
-                outcome,
-            });
+            purchases.0.lock().push(Purchase { began, ended, outcome });
         }
         let gap = |from, to| purchases.longest_gap(at(from), at(to)).as_millis();
-        assert_eq!(
-            [gap(100, 2000), gap(200, 2000), gap(100, 1000)],
-            [900, 830, 30]
-        );
+        assert_eq!([gap(100, 2000), gap(200, 2000), gap(100, 1000)], [900, 830, 30]);
         let all = purchases.counts(5);
         assert_eq!((all.sold, all.refused, all.unknown), (4, 1, 1));
         let exact = [3, 4, 5, 6].map(|gone| purchases.counts(gone).is_exact());
@@ -254,12 +240,7 @@ mod tests {
             (10, 2, 9, false),
             (0, 0, 0, false),
         ] {
-            let all = SaleCounts {
-                sold,
-                unknown,
-                gone,
-                ..SaleCounts::default()
-            };
+            let all = SaleCounts { sold, unknown, gone, ..SaleCounts::default() };
             assert_eq!(all.is_exact(), exact, "{all:?}");
         }
     }

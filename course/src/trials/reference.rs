@@ -54,10 +54,7 @@ pub(super) async fn try_claim(
     script: &Script,
     ours: Result<Observation, NoVerdict>,
 ) -> Result<Observation, NoVerdict> {
-    join_with_ours(on, script, &script.lines, ours, |versions, _| {
-        versions[0].verdict()
-    })
-    .await
+    join_with_ours(on, script, &script.lines, ours, |versions, _| versions[0].verdict()).await
 }
 
 /// Runs the twin's lines on each version. The twin is refused if neither a version nor our service reproduces it.
@@ -92,31 +89,21 @@ async fn join_with_ours(
         Ok(seen) => Ok(seen),
     };
     on.servers()?;
-    let breaks =
-        |line: &ScriptLine| line.run.starts_with("{fault}") || line.run.contains(" client pause ");
+    let breaks = |line: &ScriptLine| line.run.starts_with("{fault}") || line.run.contains(" client pause ");
     let breaks_servers = lines.iter().any(breaks);
     let at_once = if breaks_servers { 1 } else { versions.len() };
-    let tried = versions
-        .into_iter()
-        .map(|java| try_version(on, script.on, java, lines));
+    let tried = versions.into_iter().map(|java| try_version(on, script.on, java, lines));
     let versions: Vec<_> = stream::iter(tried).buffered(at_once).try_collect().await?;
     let (of_ours, mut seen) = match ours {
         Ok(seen) => (Some(seen.verdict), seen),
         Err(why) => {
             let nothing = Observation::of(ClaimVerdict::Unavailable, why);
-            (
-                None,
-                Observation {
-                    on: Vec::new(),
-                    ..nothing
-                },
-            )
+            (None, Observation { on: Vec::new(), ..nothing })
         }
     };
     seen.verdict = verdict(&versions, of_ours);
     seen.words = describe(script, &versions, of_ours, &seen.words);
-    seen.on
-        .extend(versions.iter().map(|version| version.java.to_string()));
+    seen.on.extend(versions.iter().map(|version| version.java.to_string()));
     let figures: Vec<Value> = versions.iter().map(LibraryRun::figures).collect();
     let seen = seen.value("theirs", figures);
     Ok(match of_ours {
@@ -126,11 +113,7 @@ async fn join_with_ours(
 }
 
 /// The observation of our service alone, if no version of the library can be started; a note says why.
-fn only_ours(
-    on: &Cluster,
-    library: Library,
-    ours: Result<Observation, NoVerdict>,
-) -> Result<Observation, NoVerdict> {
+fn only_ours(on: &Cluster, library: Library, ours: Result<Observation, NoVerdict>) -> Result<Observation, NoVerdict> {
     let (Bilingual { zh, en }, why) = (library.name(), on.java_libraries.why_not(library));
     let with = |seen: Words, note| Words::join(&[seen, note], ["", " "]);
     match (ours, why) {
@@ -146,10 +129,7 @@ fn only_ours(
             Ok(Observation { words, ..seen })
         }
         (Err(NoVerdict::Unavailable(words)), Some(why)) => {
-            let note = Words::new(
-                format!("（{zh} 也没有：{why}。）"),
-                format!("({en} is not here either: {why}.)"),
-            );
+            let note = Words::new(format!("（{zh} 也没有：{why}。）"), format!("({en} is not here either: {why}.)"));
             Err(NoVerdict::Unavailable(with(words, note)))
         }
         (Err(why), _) => Err(why),
@@ -177,12 +157,9 @@ async fn try_version(
             Library::Redisson => drop(program.args(servers.redis.iter().map(|node| &node.url))),
             Library::Curator => drop(program.arg(&servers.zookeeper.connect)),
             Library::Spring => {}
-            Library::Printed => drop(program.args([
-                &servers.mysql.url,
-                servers.first_redis(),
-                &servers.zookeeper.connect,
-                key,
-            ])),
+            Library::Printed => {
+                program.args([&servers.mysql.url, servers.first_redis(), &servers.zookeeper.connect, key]);
+            }
         }
         let log = java.folder(interop).join(format!("course-{number}.log"));
         Ok::<_, NoVerdict>((number, Peer::start(java, program, &log).await?))
@@ -193,9 +170,7 @@ async fn try_version(
         peer.stop().await;
     }
     match library {
-        Library::Redisson => {
-            remove_keys(servers.redis.iter().map(|node| &node.url[..]), key).await?
-        }
+        Library::Redisson => remove_keys(servers.redis.iter().map(|node| &node.url[..]), key).await?,
         Library::Curator => remove_nodes(&on.zookeeper().await?, "/", key).await?,
         Library::Spring => {}
         Library::Printed => {
@@ -205,10 +180,7 @@ async fn try_version(
             run_in_bash(&on.placeholders().fill_line(&TypedLine::new(&drop, "")).run).await?;
         }
     }
-    Ok(LibraryRun {
-        java,
-        lines: results?,
-    })
+    Ok(LibraryRun { java, lines: results? })
 }
 
 /// Sends the lines in turn and returns their results; stops at the first line that does not print what it should.
@@ -220,16 +192,10 @@ async fn send_lines(
 ) -> Result<Vec<LineResult>, NoVerdict> {
     let (placeholders, ports) = (on.placeholders(), [free_port()?, free_port()?]);
     let run = |index: usize, text: &str, results: &[runner::LineResult]| {
-        let text = text
-            .replace("{key}", key)
-            .replace("{port}", &ports[0])
-            .replace("{port-2}", &ports[1]);
-        let text = results.iter().fold(
-            placeholders.fill_line(&TypedLine::new(&text, "")).run,
-            |text, result| {
-                text.replace(&format!("{{{}}}", result.index + 1), &result.output.stdout)
-            },
-        );
+        let text = text.replace("{key}", key).replace("{port}", &ports[0]).replace("{port-2}", &ports[1]);
+        let text = results.iter().fold(placeholders.fill_line(&TypedLine::new(&text, "")).run, |text, result| {
+            text.replace(&format!("{{{}}}", result.index + 1), &result.output.stdout)
+        });
         let line = &lines[index];
         send_line(on, &peers[&line.process], line, text)
     };
@@ -243,12 +209,7 @@ async fn send_lines(
 }
 
 /// Sends a line to the Java process, or does what its first word says; returns what it prints, or `failed …`, `ended`, `no answer`.
-async fn send_line(
-    on: &Cluster,
-    peer: &Peer,
-    line: &ScriptLine,
-    run: String,
-) -> Result<ShellOutput, NoVerdict> {
+async fn send_line(on: &Cluster, peer: &Peer, line: &ScriptLine, run: String) -> Result<ShellOutput, NoVerdict> {
     let signal = async |name: &str| {
         let pid = peer.id().unwrap_or_default().to_string();
         let sent = Command::new("kill").args([name, &pid]).status().await;
@@ -290,21 +251,14 @@ async fn remove_keys(nodes: impl Iterator<Item = &str>, key: &str) -> Result<(),
         let mut scan = redis::cmd("KEYS");
         let keys: Vec<String> = scan.arg(format!("*{key}*")).query_async(&mut redis).await?;
         for key in keys {
-            let _: i64 = redis::cmd("UNLINK")
-                .arg(key)
-                .query_async(&mut redis)
-                .await?;
+            let _: i64 = redis::cmd("UNLINK").arg(key).query_async(&mut redis).await?;
         }
     }
     Ok(())
 }
 
 /// Removes the children of `below` whose names begin with `prefix`, and all nodes below them.
-fn remove_nodes<'a>(
-    zookeeper: &'a Client,
-    below: &'a str,
-    prefix: &'a str,
-) -> BoxFuture<'a, Result<(), NoVerdict>> {
+fn remove_nodes<'a>(zookeeper: &'a Client, below: &'a str, prefix: &'a str) -> BoxFuture<'a, Result<(), NoVerdict>> {
     async move {
         for name in zookeeper.list_children(below).await? {
             if name.starts_with(prefix) {
@@ -325,11 +279,7 @@ fn remove_nodes<'a>(
 /// The line for a reader: without the generated key, and with process and thread unless they are the first.
 fn printable_line(line: &ScriptLine) -> String {
     let run = line.run.replace("{key}", "key");
-    let run = run
-        .replace("{redis} ", "")
-        .replace("{mysql} ", "")
-        .replace("{fault}", "fault")
-        .replace(" &", "");
+    let run = run.replace("{redis} ", "").replace("{mysql} ", "").replace("{fault}", "fault").replace(" &", "");
     match (line.process, &line.thread[..]) {
         (1, "A") => run,
         (1, thread) => format!("{thread} {run}"),
@@ -341,9 +291,7 @@ fn printable_line(line: &ScriptLine) -> String {
 impl LineResult {
     /// Whether the line printed what it should, within the bounds of its duration.
     fn is_as_said(&self) -> bool {
-        let in_time = |[least, most]: [u64; 2]| {
-            (u128::from(least)..=u128::from(most)).contains(&self.took.as_millis())
-        };
+        let in_time = |[least, most]: [u64; 2]| (u128::from(least)..=u128::from(most)).contains(&self.took.as_millis());
         self.line.is_printed(&self.printed) && self.line.takes_ms.is_none_or(in_time)
     }
 
@@ -400,12 +348,7 @@ impl LibraryRun {
             }
             false => !result.is_as_said(),
         };
-        let said: Vec<_> = self
-            .lines
-            .iter()
-            .filter(said)
-            .map(LineResult::words)
-            .collect();
+        let said: Vec<_> = self.lines.iter().filter(said).map(LineResult::words).collect();
         let (version, verdict, said) = (self.java.version, self.verdict().words(), said.join("; "));
         let behind = |open: &str, close: &str| match said.is_empty() {
             true => String::new(),
@@ -419,12 +362,7 @@ impl LibraryRun {
 }
 
 /// Describes all versions and our service: `Redisson 3.11.2 reproduced (…); 4.7.0 not reproduced (…). Ours reproduced: …`
-fn describe(
-    script: &Script,
-    versions: &[LibraryRun],
-    ours: Option<ClaimVerdict>,
-    seen: &Words,
-) -> Words {
+fn describe(script: &Script, versions: &[LibraryRun], ours: Option<ClaimVerdict>, seen: &Words) -> Words {
     let library = script.on.name();
     let each = (versions.iter().enumerate()).map(|(n, version)| version.words(n == 0));
     let each = Words::join(&each.collect::<Vec<_>>(), ["；", "; "]);
@@ -432,10 +370,7 @@ fn describe(
     let ours = ours.map_or(["", ""], |verdict| [verdict.words().zh, verdict.words().en]);
     let space = |text: &str| if text.is_empty() { "" } else { " " };
     Words::new(
-        format!(
-            "{} {}。{}本项目{}：{}",
-            library.zh, each.zh, note[0], ours[0], seen.zh
-        ),
+        format!("{} {}。{}本项目{}：{}", library.zh, each.zh, note[0], ours[0], seen.zh),
         format!(
             "{} {}.{}{} Ours{}{}: {}",
             library.en,
@@ -477,35 +412,22 @@ mod tests {
             (number, "no answer", 0, false),
             ("run = 'ping'", "anything", 0, true),
         ] {
-            assert_eq!(
-                done(line, printed, took).is_as_said(),
-                good,
-                "{line}: {printed}"
-            );
+            assert_eq!(done(line, printed, took).is_as_said(), good, "{line}: {printed}");
         }
     }
 
     #[test]
     fn the_first_version_decides_the_verdict() {
-        let line =
-            "thread = 'B'\nrun = 'try lock {key} 500'\nprints = 'false'\ntakes_ms = [490, 1500]";
+        let line = "thread = 'B'\nrun = 'try lock {key} 500'\nprints = 'false'\ntakes_ms = [490, 1500]";
         let version = |version, printed| LibraryRun {
-            java: Java {
-                library: "redisson",
-                version,
-            },
+            java: Java { library: "redisson", version },
             lines: vec![done(line, printed, 501)],
         };
         let versions = [version("3.11.2", "false"), version("4.7.0", "true")];
         assert_eq!(versions[0].verdict(), ClaimVerdict::Reproduced);
         let script = "on = 'redisson'\ntwin = [1, '']\nlines = []";
         let script: Script = toml::from_str(script).unwrap();
-        let said = describe(
-            &script,
-            &versions,
-            Some(ClaimVerdict::Noise),
-            &Words::new("看到", "seen"),
-        );
+        let said = describe(&script, &versions, Some(ClaimVerdict::Noise), &Words::new("看到", "seen"));
         assert_eq!(
             said.en,
             "Redisson 3.11.2 reproduced (B try lock key 500 → false, 501 ms (490–1500)); \
@@ -519,8 +441,7 @@ mod tests {
         for script in lessons().filter_map(|lesson| lesson.theirs.as_ref()) {
             for (n, line) in script.lines.iter().enumerate() {
                 let waits = |later: &ScriptLine| {
-                    later.run == "wait"
-                        && (later.process, &later.thread) == (line.process, &line.thread)
+                    later.run == "wait" && (later.process, &later.thread) == (line.process, &line.thread)
                 };
                 let is_said = line.prints.is_some() || line.takes_ms.is_some();
                 if line.run.ends_with(" &") && is_said {

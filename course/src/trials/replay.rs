@@ -44,17 +44,11 @@ struct StartedReplay {
 }
 
 /// Claim: a race ends as its flaw must, and then as its cure must. `cured`: whether the first and the second have the cure.
-pub(super) async fn flaw_and_cure(
-    on: &Cluster,
-    lesson: &str,
-    cured: [bool; 2],
-) -> Result<Observation, NoVerdict> {
+pub(super) async fn flaw_and_cure(on: &Cluster, lesson: &str, cured: [bool; 2]) -> Result<Observation, NoVerdict> {
     let flaw = on.replay(lesson, cured[0], false).await?;
     let cure = on.replay(lesson, cured[1], true).await?;
     let words = |PlayedRace { ends, said, .. }: &PlayedRace| {
-        let ReplayResult {
-            sold, gone, inside, ..
-        } = ends;
+        let ReplayResult { sold, gone, inside, .. } = ends;
         let (zh, en) = if ends.notes.is_empty() {
             Default::default()
         } else {
@@ -66,10 +60,7 @@ pub(super) async fn flaw_and_cure(
     };
     let ((flaw_zh, flaw_en), (cure_zh, cure_en)) = (words(&flaw), words(&cure));
     let (how_zh, how_en) = match flaw.ends.forced.max(cure.ends.forced) {
-        Some(true) => (
-            "（强制：租约、会话、持有者由命令结束）",
-            ", forced (leases, sessions, holders ended by order)",
-        ),
+        Some(true) => ("（强制：租约、会话、持有者由命令结束）", ", forced (leases, sessions, holders ended by order)"),
         Some(false) => ("（没有强制：到时间自己结束）", ", by the clock"),
         None => ("", ""),
     };
@@ -83,52 +74,30 @@ pub(super) async fn flaw_and_cure(
 impl Cluster {
     /// Plays a race, by the clock or in the quick form by force, and compares its end with that of the cure (`ends_cured`)
     /// or of the flaw. Unavailable if it cannot be played there. Dropping the future leaves the race to end by itself.
-    pub(crate) async fn replay(
-        &self,
-        lesson: &str,
-        cured: bool,
-        ends_cured: bool,
-    ) -> Result<PlayedRace, NoVerdict> {
+    pub(crate) async fn replay(&self, lesson: &str, cured: bool, ends_cured: bool) -> Result<PlayedRace, NoVerdict> {
         let at = self.one_instance();
         let none = || NoVerdict::unavailable("这个集群不能重演", "this cluster plays no replays");
         let known = self.get(&format!("{at}/replays")).await?;
         let known: ReplayList = match known.success() {
             Ok(answer) => answer.json()?,
-            Err(HttpError::Refused {
-                status: StatusCode::NOT_FOUND | StatusCode::FORBIDDEN,
-                ..
-            }) => return Err(none()),
+            Err(HttpError::Refused { status: StatusCode::NOT_FOUND | StatusCode::FORBIDDEN, .. }) => return Err(none()),
             Err(error) => return Err(error.into()),
         };
-        let listed = known
-            .replays
-            .into_iter()
-            .find(|listed| listed.lesson == lesson);
+        let listed = known.replays.into_iter().find(|listed| listed.lesson == lesson);
         let listed = listed.filter(|_| known.enabled).ok_or_else(none)?;
         if let Some(Words { zh, en }) = listed.cannot {
             return Err(NoVerdict::unavailable(zh, en));
         }
-        let meant = if ends_cured {
-            listed.cured_ends
-        } else {
-            listed.ends
-        };
+        let meant = if ends_cured { listed.cured_ends } else { listed.ends };
         let pace = if self.quick { "fast" } else { "clock" };
         let start = format!("{at}/replays/{lesson}?cured={cured}&pace={pace}");
-        let started: StartedReplay = self
-            .request(Method::POST, &start)
-            .answer()
-            .await?
-            .success()?
-            .json()?;
+        let started: StartedReplay = self.request(Method::POST, &start).answer().await?.success()?.json()?;
         // Every stream starts at the first event and ends after the last.
         read_to_end(
             lesson,
             cured,
             meant,
-            self.request(Method::GET, &format!("{at}{}", started.events))
-                .events(REQUEST_TIMEOUT)
-                .await?,
+            self.request(Method::GET, &format!("{at}{}", started.events)).events(REQUEST_TIMEOUT).await?,
         )
         .await
     }
@@ -149,29 +118,15 @@ async fn read_to_end(
                 let mut ends: ReplayResult = serde_json::from_str(&data)?;
                 ends.as_meant &= (ends.sold, ends.gone, ends.inside, &ends.notes)
                     == (meant.sold, meant.gone, meant.inside, &meant.notes);
-                let said = if ends.as_meant {
-                    meant.said
-                } else {
-                    Words::untranslated(&ends.notes)
-                };
-                return Ok(PlayedRace {
-                    lesson: lesson.to_owned(),
-                    cured,
-                    ends,
-                    said,
-                    events,
-                });
+                let said = if ends.as_meant { meant.said } else { Words::untranslated(&ends.notes) };
+                return Ok(PlayedRace { lesson: lesson.to_owned(), cured, ends, said, events });
             }
             _ => {
-                return Err(NoVerdict::failed(format!(
-                    "the replay of {lesson} failed: {data}"
-                )));
+                return Err(NoVerdict::failed(format!("the replay of {lesson} failed: {data}")));
             }
         }
     }
-    Err(NoVerdict::failed(format!(
-        "the replay of {lesson} ended without its last event"
-    )))
+    Err(NoVerdict::failed(format!("the replay of {lesson} ended without its last event")))
 }
 
 #[cfg(test)]
@@ -179,17 +134,11 @@ mod tests {
     use super::*;
     use futures::{StreamExt, stream};
 
-    const READ: [&str; 2] = [
-        "message",
-        r#"{"t_us":12,"actor":"A","event":"read","value":"5000"}"#,
-    ];
+    const READ: [&str; 2] = ["message", r#"{"t_us":12,"actor":"A","event":"read","value":"5000"}"#];
 
     fn stream(events: &[[&str; 2]]) -> Events {
-        let event = |[event, data]: &[&str; 2]| Event {
-            event: (*event).into(),
-            data: (*data).into(),
-            ..Event::default()
-        };
+        let event =
+            |[event, data]: &[&str; 2]| Event { event: (*event).into(), data: (*data).into(), ..Event::default() };
         stream::iter(events.iter().map(event).map(Ok).collect::<Vec<_>>()).boxed()
     }
 

@@ -66,10 +66,7 @@ impl TrialResult {
                 NoVerdict::Failed(why) => Words::untranslated(why.to_string()),
             };
             let on = Vec::new();
-            Observation {
-                on,
-                ..Observation::of(ClaimVerdict::Unavailable, words)
-            }
+            Observation { on, ..Observation::of(ClaimVerdict::Unavailable, words) }
         });
         let verdict = seen.verdict;
         Self {
@@ -93,10 +90,7 @@ impl TrialResult {
     /// unexpected unless it is not reproduced or noise.
     pub(super) fn is_unexpected(&self) -> bool {
         if self.twin.is_some() {
-            return !matches!(
-                self.verdict(),
-                ClaimVerdict::NotReproduced | ClaimVerdict::Noise
-            );
+            return !matches!(self.verdict(), ClaimVerdict::NotReproduced | ClaimVerdict::Noise);
         }
         let before = expected_verdict(self.id, &self.seen.on);
         !self.timing
@@ -128,23 +122,15 @@ impl CourseResults {
     }
 
     pub(super) fn count(&self, verdict: ClaimVerdict) -> usize {
-        let lessons = self
-            .lessons
-            .iter()
-            .filter(|tried| tried.verdict() == verdict);
+        let lessons = self.lessons.iter().filter(|tried| tried.verdict() == verdict);
         lessons.count()
     }
 
     /// It fails with [`Failure::Promise`] if a verdict is unexpected, else with [`Failure::Unusable`] if an experiment failed.
     pub(super) fn verdict(&self) -> Result<(), Failure> {
         let unexpected = self.lessons.iter().filter(|tried| tried.is_unexpected());
-        let unexpected: Vec<_> = unexpected
-            .map(|t| format!("{}: {}", t.id, t.verdict().words().localized()))
-            .collect();
-        let failed = self
-            .lessons
-            .iter()
-            .filter_map(|tried| Some(format!("{}: {}", tried.id, tried.failed.as_ref()?)));
+        let unexpected: Vec<_> = unexpected.map(|t| format!("{}: {}", t.id, t.verdict().words().localized())).collect();
+        let failed = self.lessons.iter().filter_map(|tried| Some(format!("{}: {}", tried.id, tried.failed.as_ref()?)));
         let failed: Vec<_> = failed.collect();
         match (unexpected.is_empty(), failed.is_empty()) {
             (false, _) => Err(Failure::Promise(localized!(
@@ -152,11 +138,7 @@ impl CourseResults {
                 "otherwise than in the last full run: {}",
                 unexpected.join("; ")
             ))),
-            (true, false) => Err(unusable_localized!(
-                "没能验证：{}",
-                "could not be tried: {}",
-                failed.join("; ")
-            )),
+            (true, false) => Err(unusable_localized!("没能验证：{}", "could not be tried: {}", failed.join("; "))),
             (true, true) => Ok(()),
         }
     }
@@ -182,28 +164,16 @@ mod tests {
 
     #[test]
     fn a_changed_verdict_fails_unless_it_rests_on_timing() {
-        assert!(matches!(
-            found("1.4", Ok(ClaimVerdict::NotReproduced)).verdict(),
-            Err(Failure::Promise(_))
-        ));
+        assert!(matches!(found("1.4", Ok(ClaimVerdict::NotReproduced)).verdict(), Err(Failure::Promise(_))));
         assert!(found("1.4", Ok(ClaimVerdict::Reproduced)).verdict().is_ok());
-        assert!(
-            found("1.4", Ok(ClaimVerdict::Unavailable))
-                .verdict()
-                .is_ok()
-        );
-        assert!(
-            found("1.6.2", Ok(ClaimVerdict::NotReproduced))
-                .verdict()
-                .is_ok()
-        );
+        assert!(found("1.4", Ok(ClaimVerdict::Unavailable)).verdict().is_ok());
+        assert!(found("1.6.2", Ok(ClaimVerdict::NotReproduced)).verdict().is_ok());
     }
 
     #[test]
     fn without_its_libraries_a_claim_is_held_against_our_own_verdict() {
-        let all = |found: &&LessonResult| {
-            found.on.len() > 1 && found.on[0] == OURS && found.own_verdict() != found.verdict
-        };
+        let all =
+            |found: &&LessonResult| found.on.len() > 1 && found.on[0] == OURS && found.own_verdict() != found.verdict;
         let found = LAST_RUN.lessons.iter().find(all).expect("one of Redisson");
         let expected = |on: &[String]| expected_verdict(&found.id, on);
         assert_eq!(expected(&found.on), Some(found.verdict));
@@ -226,18 +196,9 @@ mod tests {
     fn a_run_with_a_failed_or_missing_lesson_is_not_whole() {
         let tried = |lesson: &Lesson| {
             let seen = Ok(Observation::of(ClaimVerdict::Noise, Words::default()));
-            TrialResult::of(
-                "1",
-                find(lesson.id).expect("it"),
-                None,
-                seen,
-                Duration::ZERO,
-            )
+            TrialResult::of("1", find(lesson.id).expect("it"), None, seen, Duration::ZERO)
         };
-        let mut run = CourseResults {
-            conditions: Conditions::default(),
-            lessons: lessons().map(tried).collect(),
-        };
+        let mut run = CourseResults { conditions: Conditions::default(), lessons: lessons().map(tried).collect() };
         assert!(run.is_whole());
         run.lessons[3].failed = Some("no Redis".to_owned());
         assert!(!run.is_whole());

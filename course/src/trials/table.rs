@@ -22,10 +22,7 @@ const CLAIM: Bilingual = Bilingual::of("原文说", "claim");
 const SEEN: Bilingual = Bilingual::of("看到", "seen");
 const VERDICT: Bilingual = Bilingual::of("结论", "verdict");
 const TIMING: Bilingual = Bilingual::of("（结果取决于计时）", " (timing)");
-const CHANGED: Bilingual = Bilingual::of(
-    "，与上次完整运行不同",
-    ", otherwise than in the last full run",
-);
+const CHANGED: Bilingual = Bilingual::of("，与上次完整运行不同", ", otherwise than in the last full run");
 
 /// The language of the table, of the generated pages and of their words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -88,9 +85,7 @@ pub(super) fn verdict_table(lessons: &[&TrialResult], lang: Lang) -> Table {
     let width = terminal_width().and_then(|width| u16::try_from(width).ok());
     let width = width.map_or(MAX_WIDTH, |width| width.clamp(MIN_WIDTH, MAX_WIDTH));
     let mut table = empty_table(false);
-    table
-        .set_content_arrangement(ContentArrangement::Dynamic)
-        .set_width(width);
+    table.set_content_arrangement(ContentArrangement::Dynamic).set_width(width);
     table.set_header([LESSON, CLAIM, SEEN, VERDICT].map(|title| lang.of(title)));
     table.add_rows(lessons.iter().map(|tried| {
         [
@@ -118,11 +113,7 @@ pub(super) fn summary(results: &CourseResults, lang: Lang) -> String {
         results.count(ClaimVerdict::Unavailable),
     );
     let all = results.lessons.len();
-    let sign = colour_mark(if results.verdict().is_ok() {
-        "✓"
-    } else {
-        "✗"
-    });
+    let sign = colour_mark(if results.verdict().is_ok() { "✓" } else { "✗" });
     match lang {
         Lang::Zh => {
             format!(

@@ -29,9 +29,7 @@ pub(super) async fn send_command<T: FromRedisValue>(
 
 /// Sends a GET that must succeed; returns its JSON.
 pub(super) async fn get_json(on: &Cluster, url: &str) -> Result<Value, NoVerdict> {
-    let request = on
-        .request(Method::GET, url)
-        .header(ACCEPT, "application/json");
+    let request = on.request(Method::GET, url).header(ACCEPT, "application/json");
     Ok(request.answer().await?.success()?.json()?)
 }
 
@@ -44,11 +42,7 @@ pub(super) async fn count_children(zookeeper: &Client, path: &str) -> Result<usi
 }
 
 /// Waits, 30 s at most, until the node has exactly `wanted` children; a missing node has 0.
-pub(super) async fn wait_for_children(
-    zookeeper: &Client,
-    path: &str,
-    wanted: usize,
-) -> Result<(), NoVerdict> {
+pub(super) async fn wait_for_children(zookeeper: &Client, path: &str, wanted: usize) -> Result<(), NoVerdict> {
     let there = async {
         while count_children(zookeeper, path).await? != wanted {
             sleep(Duration::from_millis(10)).await;
@@ -56,20 +50,15 @@ pub(super) async fn wait_for_children(
         Ok(())
     };
     let late = || NoVerdict::failed(format!("there are never {wanted} nodes below {path}"));
-    timeout(Duration::from_secs(30), there)
-        .await
-        .unwrap_or_else(|_| Err(late()))
+    timeout(Duration::from_secs(30), there).await.unwrap_or_else(|_| Err(late()))
 }
 
 /// Describes a load: `mutex，三个实例：卖出 5000 件，库存减少 4321 件，超卖 679 件。`
 pub(super) fn describe_sale(row: &Row) -> Words {
     let (sold, gone, over) = (row.counts.sold, row.pieces_gone(), row.oversold);
-    let Bilingual { zh, en } = if row.target == target_name(Target::OneInstance) {
-        Target::OneInstance
-    } else {
-        Target::ThreeBehindNginx
-    }
-    .words();
+    let Bilingual { zh, en } =
+        if row.target == target_name(Target::OneInstance) { Target::OneInstance } else { Target::ThreeBehindNginx }
+            .words();
     let errors = row.counts.failed();
     let (mut more_zh, mut more_en) = (format!("超卖 {over} 件"), format!("{over} oversold"));
     if errors > 0 {

@@ -25,17 +25,11 @@ pub(super) const UNLIMITED: &str = "/seckill/unlimited";
 
 /// Describes the twin of a lesson for a reader. `None` if it has no twin, which a unit test refuses for each lesson that is tried.
 pub(super) fn describe_twin(lesson: &Lesson) -> Option<Words> {
-    let theirs = lesson
-        .theirs
-        .as_ref()
-        .map(|script| describe_change(&script.twin));
+    let theirs = lesson.theirs.as_ref().map(|script| describe_change(&script.twin));
     if lesson.why_not().is_some() {
         return theirs;
     }
-    let both: Vec<_> = [describe_our_twin(lesson)?]
-        .into_iter()
-        .chain(theirs)
-        .collect();
+    let both: Vec<_> = [describe_our_twin(lesson)?].into_iter().chain(theirs).collect();
     Some(Words::join(&both, ["；", "; "]))
 }
 
@@ -43,12 +37,8 @@ pub(super) fn describe_twin(lesson: &Lesson) -> Option<Words> {
 fn describe_our_twin(lesson: &Lesson) -> Option<Words> {
     match (&lesson.twin, &lesson.run) {
         (Some(Twin::Is(Bilingual { zh, en })), _) => Some(Words::new(*zh, *en)),
-        (Some(Twin::Typed(n, line)), _) if line.is_empty() => {
-            Some(words!("不输入第 {n} 行", "line {n} is not typed"))
-        }
-        (Some(Twin::Typed(n, line)), _) => {
-            Some(words!("第 {n} 行换成 {line}", "line {n} is {line}"))
-        }
+        (Some(Twin::Typed(n, line)), _) if line.is_empty() => Some(words!("不输入第 {n} 行", "line {n} is not typed")),
+        (Some(Twin::Typed(n, line)), _) => Some(words!("第 {n} 行换成 {line}", "line {n} is {line}")),
         (Some(Twin::Run(run)), _) | (None, run) => {
             let each = run.parts().iter();
             let each = each.map(|run| describe_twin_run(run, lesson.twin.is_some()));
@@ -72,22 +62,16 @@ pub(super) fn lines_of_twin(lesson: &Lesson) -> Vec<TypedLine> {
 /// Describes what the twin changes in the lines for the Java process.
 fn describe_change(twin: &TwinChange) -> Words {
     match twin {
-        TwinChange::Line(n, run) if run.is_empty() => words!(
-            "Java 进程少第 {n} 行",
-            "line {n} for the Java process is left out"
-        ),
-        TwinChange::Line(n, run) => words!(
-            "Java 进程的第 {n} 行换成 {run}",
-            "line {n} for the Java process is {run}"
-        ),
-        TwinChange::Word(word, other) if other.is_empty() => words!(
-            "Java 进程里去掉{word}",
-            "the Java process is not told{word}"
-        ),
-        TwinChange::Word(word, other) => words!(
-            "Java 进程里 {word} 换成 {other}",
-            "the Java process is told {other} for {word}"
-        ),
+        TwinChange::Line(n, run) if run.is_empty() => {
+            words!("Java 进程少第 {n} 行", "line {n} for the Java process is left out")
+        }
+        TwinChange::Line(n, run) => words!("Java 进程的第 {n} 行换成 {run}", "line {n} for the Java process is {run}"),
+        TwinChange::Word(word, other) if other.is_empty() => {
+            words!("Java 进程里去掉{word}", "the Java process is not told{word}")
+        }
+        TwinChange::Word(word, other) => {
+            words!("Java 进程里 {word} 换成 {other}", "the Java process is told {other} for {word}")
+        }
     }
 }
 
@@ -95,24 +79,12 @@ fn describe_change(twin: &TwinChange) -> Words {
 fn describe_twin_run(run: &Run, is_twin: bool) -> Option<Words> {
     let place = |other: &str| words!("换成 {other}", "{other} in its place");
     Some(match run {
-        Run::Replay => words!(
-            "未修正的竞态，却说修正过",
-            "the race without its cure, said to have it"
-        ),
+        Run::Replay => words!("未修正的竞态，却说修正过", "the race without its cure, said to have it"),
         Run::Exact { .. } => place(OVERSELLS),
         Run::Oversells { .. } | Run::RetriesGrow(_) | Run::FewThenMostFail(_) => place(EXACT),
         Run::Compared { first, second, .. } => {
-            let (one, other) = if is_twin {
-                (first, second)
-            } else {
-                (second, first)
-            };
-            words!(
-                "{} 与 {} 相比",
-                "{} compared with {}",
-                one.strategy,
-                other.strategy
-            )
+            let (one, other) = if is_twin { (first, second) } else { (second, first) };
+            words!("{} 与 {} 相比", "{} compared with {}", one.strategy, other.strategy)
         }
         Run::Crowd { comes_to, .. } => place(step_with_another_verdict(*comes_to)),
         Run::RefusedBeside(_) => place(step_with_another_verdict(OrdersVerdict::Exact)),

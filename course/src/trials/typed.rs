@@ -25,16 +25,7 @@ const KEY_OF_STUDENT: &str = "by-hand";
 /// The end of a line that makes a voucher.
 const NEW_VOUCHER: &str = "{http}/voucher";
 /// The places in a line that only a lab knows.
-const PLACES_OF_LAB: [&str; 8] = [
-    "{mysql}",
-    "{redis",
-    "{zookeeper}",
-    "{zk}",
-    "{fault}",
-    "{8100}",
-    "{8200}",
-    "{name-",
-];
+const PLACES_OF_LAB: [&str; 8] = ["{mysql}", "{redis", "{zookeeper}", "{zk}", "{fault}", "{8100}", "{8200}", "{name-"];
 /// The programs that lines run; they come with the servers, or must be installed beside them.
 const PROGRAMS: [&str; 5] = ["curl", "redis-cli", "mysql", "zkCli.sh", "nginx"];
 /// Limit of each output stream of a line, which is killed when it reaches it; it should print far less.
@@ -83,10 +74,7 @@ pub(super) async fn run_in_bash(line: &str) -> Result<ShellOutput, NoVerdict> {
     let mut words = line.split([' ', '(', ';']);
     let missing = words.find(|word| PROGRAMS.contains(word) && programs::find(word).is_none());
     if let Some(program) = missing {
-        return Err(NoVerdict::unavailable(
-            format!("没有装 {program}"),
-            format!("{program} is not installed"),
-        ));
+        return Err(NoVerdict::unavailable(format!("没有装 {program}"), format!("{program} is not installed")));
     }
     let path = programs::shell_path();
     let ran = run_in_shell(line, &path, MAX_OUTPUT_BYTES, sleep(LINE_TIMEOUT)).await;
@@ -96,10 +84,7 @@ pub(super) async fn run_in_bash(line: &str) -> Result<ShellOutput, NoVerdict> {
 }
 
 /// Runs a line in bash. A fault that it injects must print something, and is mended after the experiment.
-pub(super) async fn run_line_or_fault(
-    on: &Cluster,
-    line: String,
-) -> Result<ShellOutput, NoVerdict> {
+pub(super) async fn run_line_or_fault(on: &Cluster, line: String) -> Result<ShellOutput, NoVerdict> {
     let words: Vec<_> = line.split(' ').collect();
     let ["oversell", "lab", "fault", action, member, ..] = &words[..] else {
         return run_in_bash(&line).await;
@@ -144,17 +129,12 @@ fn observe(lines: &[TypedLine], typed: &[TypedLine], printed: &[String]) -> Obse
     let words = words.filter(|(line, _)| line.run != "wait");
     let words = words.map(|(line, (typed, printed))| {
         let empty = |line: String, unsaid| line.replace(unsaid, "");
-        let run = HIDDEN_PARTS
-            .into_iter()
-            .fold(line.run.replace(PUT_JSON, "PUT"), empty);
+        let run = HIDDEN_PARTS.into_iter().fold(line.run.replace(PUT_JSON, "PUT"), empty);
         // An expected JSON answer is shown as the line has it, in short.
         let is_long = printed.starts_with('{') && typed.is_printed(printed);
         let printed = if is_long { &line.expect } else { printed };
         let shown = format!("{run} → {}", printed.trim().replace('\n', " "));
-        let claimed = line
-            .claimed
-            .as_ref()
-            .filter(|_| !typed.shows_claim(printed));
+        let claimed = line.claimed.as_ref().filter(|_| !typed.shows_claim(printed));
         let otherwise = claimed.map(|claimed| format!(" ≠ {}", claimed.replace('\n', " ")));
         in_short(&(shown + &otherwise.unwrap_or_default()))
     });
@@ -200,14 +180,8 @@ mod tests {
     fn a_script_and_its_digest_are_named_in_short() {
         let digest = "f441160bb3017cb3fb7af1ada0ca1d1017ec2ad7";
         for (line, short) in [
-            (
-                format!(r#"script load "return redis.call('get', KEYS[1])" → {digest}"#),
-                "script load … → f441160…",
-            ),
-            (
-                format!("evalsha {digest} 1 lock A → 1"),
-                "evalsha f441160… 1 lock A → 1",
-            ),
+            (format!(r#"script load "return redis.call('get', KEYS[1])" → {digest}"#), "script load … → f441160…"),
+            (format!("evalsha {digest} 1 lock A → 1"), "evalsha f441160… 1 lock A → 1"),
         ] {
             assert_eq!(in_short(&line), short);
         }
@@ -216,11 +190,7 @@ mod tests {
     #[test]
     fn a_line_that_sets_the_stock_is_named_by_its_method() {
         let lesson = find("1.3").expect("a lesson");
-        let printed: Vec<_> = lesson
-            .by_hand
-            .iter()
-            .map(|line| line.expect.clone())
-            .collect();
+        let printed: Vec<_> = lesson.by_hand.iter().map(|line| line.expect.clone()).collect();
         let words = observe(&lesson.by_hand, &lesson.by_hand, &printed).words;
         assert!(words.en.starts_with("PUT '{\"count\":"), "{}", words.en);
         assert!(!words.en.contains("-H"), "{}", words.en);
@@ -229,10 +199,9 @@ mod tests {
     #[test]
     fn a_line_that_prints_something_else_turns_the_verdict() {
         let lesson = find("001.del").expect("a lesson");
-        for (printed, verdict) in [
-            (["OK", "1", "0"], ClaimVerdict::Reproduced),
-            (["OK", "1", "1"], ClaimVerdict::NotReproduced),
-        ] {
+        for (printed, verdict) in
+            [(["OK", "1", "0"], ClaimVerdict::Reproduced), (["OK", "1", "1"], ClaimVerdict::NotReproduced)]
+        {
             let printed = printed.map(str::to_owned);
             let seen = observe(&lesson.by_hand, &lesson.by_hand, &printed);
             assert_eq!(seen.verdict, verdict);
@@ -241,16 +210,10 @@ mod tests {
 
     #[test]
     fn what_is_claimed_decides_not_what_is_printed() {
-        let line = TypedLine {
-            claimed: Some("1".to_owned()),
-            ..TypedLine::new("redis-cli {redis} set lock any nx", "OK")
-        };
+        let line =
+            TypedLine { claimed: Some("1".to_owned()), ..TypedLine::new("redis-cli {redis} set lock any nx", "OK") };
         for (printed, verdict, words) in [
-            (
-                "OK",
-                ClaimVerdict::NotReproduced,
-                "set lock any nx → OK ≠ 1",
-            ),
+            ("OK", ClaimVerdict::NotReproduced, "set lock any nx → OK ≠ 1"),
             ("1", ClaimVerdict::Reproduced, "set lock any nx → 1"),
         ] {
             let lines = [line.clone()];

@@ -51,12 +51,8 @@ impl Cluster {
     }
 
     /// Makes a voucher that is on sale now.
-    pub(super) async fn create_voucher_on_sale(
-        &self,
-        pieces: i64,
-    ) -> Result<TrialVoucher<'_>, NoVerdict> {
-        self.create_voucher(pieces, ON_SALE.start, ON_SALE.end)
-            .await
+    pub(super) async fn create_voucher_on_sale(&self, pieces: i64) -> Result<TrialVoucher<'_>, NoVerdict> {
+        self.create_voucher(pieces, ON_SALE.start, ON_SALE.end).await
     }
 
     /// Has each of `users` order a new voucher `repeats` times, all at once. The row has no order figures: they come apart.
@@ -79,22 +75,10 @@ impl Cluster {
 
 impl TrialVoucher<'_> {
     /// Orders the voucher for one of its own users; returns status and answer. `more` is added to the query.
-    pub(super) async fn order(
-        &self,
-        at: &str,
-        step: &str,
-        user: i64,
-        more: &str,
-    ) -> Result<(u16, Value), HttpError> {
-        let url = format!(
-            "{at}/voucher-order/seckill/{}?strategy={step}{more}",
-            self.voucher.id
-        );
+    pub(super) async fn order(&self, at: &str, step: &str, user: i64, more: &str) -> Result<(u16, Value), HttpError> {
+        let url = format!("{at}/voucher-order/seckill/{}?strategy={step}{more}", self.voucher.id);
         let user = self.user(user).to_string();
-        let request = self
-            .on
-            .request(Method::POST, &url)
-            .header("x-user-id", user);
+        let request = self.on.request(Method::POST, &url).header("x-user-id", user);
         let answer = request.header(ACCEPT, "application/json").answer().await?;
         Ok((answer.status.as_u16(), answer.json()?))
     }

@@ -72,16 +72,10 @@ impl Answer {
         while let Some(piece) = response.chunk().await? {
             body.extend_from_slice(&piece);
             if body.len() > MAX_ANSWER_BYTES {
-                return Err(HttpError::Failed(format!(
-                    "more than {MAX_ANSWER_BYTES} bytes"
-                )));
+                return Err(HttpError::Failed(format!("more than {MAX_ANSWER_BYTES} bytes")));
             }
         }
-        Ok(Self {
-            status: response.status(),
-            headers: response.headers().clone(),
-            body: body.into(),
-        })
+        Ok(Self { status: response.status(), headers: response.headers().clone(), body: body.into() })
     }
 
     /// The answer, if its status is 2xx; else [`HttpError::Refused`].
@@ -93,10 +87,7 @@ impl Answer {
     }
 
     fn into_refusal(self) -> HttpError {
-        HttpError::Refused {
-            status: self.status,
-            body: self.text().trim().to_owned(),
-        }
+        HttpError::Refused { status: self.status, body: self.text().trim().to_owned() }
     }
 
     /// The body as text; invalid UTF-8 is replaced.
@@ -204,10 +195,7 @@ mod tests {
     }
 
     fn bearer(headers: &HeaderMap) -> String {
-        headers
-            .get(header::AUTHORIZATION)
-            .map_or("none", |v| v.to_str().unwrap())
-            .to_owned()
+        headers.get(header::AUTHORIZATION).map_or("none", |v| v.to_str().unwrap()).to_owned()
     }
 
     #[tokio::test]
@@ -221,10 +209,7 @@ mod tests {
         let token = SecretString::from("00123");
         let answer = client().put(&url).json(&41).token(Some(&token)).answer();
         let answer = answer.await.unwrap().success().unwrap();
-        assert_eq!(
-            answer.json::<(i64, String)>().unwrap(),
-            (42, "Bearer 00123".to_owned())
-        );
+        assert_eq!(answer.json::<(i64, String)>().unwrap(), (42, "Bearer 00123".to_owned()));
         let answer = client().delete(&url).token(None).answer().await.unwrap();
         assert_eq!(answer.body, "none");
     }
@@ -234,17 +219,8 @@ mod tests {
         let url = serve(Router::new()).await + "/nowhere";
         let answer = client().get(&url).answer().await.unwrap();
         assert_eq!(answer.status, StatusCode::NOT_FOUND);
-        for refused in [
-            answer.success().err(),
-            client().get(&url).events(LIMIT).await.err(),
-        ] {
-            assert!(matches!(
-                refused,
-                Some(HttpError::Refused {
-                    status: StatusCode::NOT_FOUND,
-                    ..
-                })
-            ));
+        for refused in [answer.success().err(), client().get(&url).events(LIMIT).await.err()] {
+            assert!(matches!(refused, Some(HttpError::Refused { status: StatusCode::NOT_FOUND, .. })));
         }
     }
 
@@ -256,10 +232,9 @@ mod tests {
             (StatusCode::NOT_FOUND, axum::body::Body::from_stream(body))
         };
         let url = serve(Router::new().route("/", get(async move || endless()))).await;
-        for given_up in [
-            client().get(&url).timeout(LIMIT).answer().await.err(),
-            client().get(&url).events(LIMIT).await.err(),
-        ] {
+        for given_up in
+            [client().get(&url).timeout(LIMIT).answer().await.err(), client().get(&url).events(LIMIT).await.err()]
+        {
             let why = given_up.expect("it has no end").to_string();
             assert!(why.contains("more than"), "{why}");
         }
@@ -267,30 +242,18 @@ mod tests {
 
     #[tokio::test]
     async fn a_silent_server_times_out_an_absent_one_is_refused() {
-        let silent =
-            serve(Router::new().route("/", get(async || std::future::pending::<()>().await))).await;
+        let silent = serve(Router::new().route("/", get(async || std::future::pending::<()>().await))).await;
         let short = Duration::from_millis(20);
-        for given_up in [
-            client().get(&silent).timeout(short).answer().await.err(),
-            client().get(&silent).events(short).await.err(),
-        ] {
+        for given_up in
+            [client().get(&silent).timeout(short).answer().await.err(), client().get(&silent).events(short).await.err()]
+        {
             assert!(matches!(given_up, Some(HttpError::TimedOut)));
         }
 
-        let gone = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
-            .await
-            .unwrap()
-            .local_addr()
-            .unwrap();
-        for (url, why) in [
-            (format!("http://{gone}"), "refused"),
-            ("no address".into(), "relative URL"),
-        ] {
+        let gone = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap().local_addr().unwrap();
+        for (url, why) in [(format!("http://{gone}"), "refused"), ("no address".into(), "relative URL")] {
             let error = client().get(url).answer().await.unwrap_err();
-            assert!(
-                matches!(&error, HttpError::Failed(said) if said.contains(why)),
-                "{error}"
-            );
+            assert!(matches!(&error, HttpError::Failed(said) if said.contains(why)), "{error}");
         }
     }
 }

@@ -57,10 +57,7 @@ impl Java {
             return false;
         };
         let project = interop.join(self.library);
-        let folders = [
-            project.join("src/main/java/oversell"),
-            interop.join("java/oversell"),
-        ];
+        let folders = [project.join("src/main/java/oversell"), interop.join("java/oversell")];
         let sources = folders.iter().filter_map(|folder| folder.read_dir().ok());
         let sources = sources.flatten().flatten().map(|source| source.path());
         let mut all = sources.chain([project.join("pom.xml")]);
@@ -99,10 +96,7 @@ impl Java {
             true => File::open(self.jar(interop))
                 .and_then(|jar| jar.set_modified(SystemTime::now()))
                 .map_err(|why| unusable!("{}: {why}", self.jar(interop).display())),
-            false => Err(unusable!(
-                "Maven: {}",
-                said.lines().next().unwrap_or_default()
-            )),
+            false => Err(unusable!("Maven: {}", said.lines().next().unwrap_or_default())),
         }
     }
 
@@ -113,8 +107,7 @@ impl Java {
         let mut java = Command::new("java");
         // It lives for seconds: quick to start, and quiet beside others.
         java.args(["-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]);
-        java.arg("-cp")
-            .arg(format!("{folder}/peer.jar:{folder}/lib/*"));
+        java.arg("-cp").arg(format!("{folder}/peer.jar:{folder}/lib/*"));
         java.arg("oversell.Peer");
         java
     }
@@ -156,11 +149,7 @@ pub enum CallError {
 impl Peer {
     /// Starts this program with its stderr in `log`, and waits until it has connected.
     /// Errors: [`Failure::Unusable`] if it does not start, or does not answer in time.
-    pub async fn start(
-        name: impl Display,
-        mut program: Command,
-        log: &Path,
-    ) -> Result<Self, Failure> {
+    pub async fn start(name: impl Display, mut program: Command, log: &Path) -> Result<Self, Failure> {
         let log = File::create(log).map_err(|why| unusable!("{}: {why}", log.display()))?;
         let mut child = program
             .stdin(Stdio::piped())
@@ -174,10 +163,7 @@ impl Peer {
         let (lines, to_write) = mpsc::unbounded_channel();
         let pending = PendingAnswers::new(Mutex::new(Some(HashMap::new())));
         tokio::spawn(write_commands(stdin, to_write));
-        tokio::spawn(read_answers(
-            BufReader::new(stdout).lines(),
-            Arc::clone(&pending),
-        ));
+        tokio::spawn(read_answers(BufReader::new(stdout).lines(), Arc::clone(&pending)));
         let peer = Self {
             name: name.to_string(),
             id: child.id(),
@@ -186,10 +172,7 @@ impl Peer {
             pending,
             next: AtomicU64::default(),
         };
-        let connected = peer
-            .send_command("bystander", "ping")
-            .wait_at_most(CONNECT_TIMEOUT)
-            .await;
+        let connected = peer.send_command("bystander", "ping").wait_at_most(CONNECT_TIMEOUT).await;
         connected.map_err(|why| unusable!("{why}"))?;
         Ok(peer)
     }
@@ -273,11 +256,7 @@ async fn read_answers(mut lines: Lines<BufReader<ChildStdout>>, pending: Pending
         let (id, outcome, rest) = (words.next(), words.next(), words.next().unwrap_or_default());
         if let Some(reply) = id.and_then(|id| pending.lock().as_mut()?.remove(id)) {
             let rest = rest.to_owned();
-            let answer = if outcome == Some("ok") {
-                Ok(rest)
-            } else {
-                Err(rest)
-            };
+            let answer = if outcome == Some("ok") { Ok(rest) } else { Err(rest) };
             reply.send(answer).ok();
         }
     }

@@ -85,20 +85,12 @@ impl Proxy {
         let listener = TcpListener::from_std(listener)?;
         let address = listener.local_addr()?;
         let (state, stop) = (
-            watch::Sender::new(ProxyState {
-                server: server.into(),
-                condition: Condition::Open,
-                generation: 0,
-            }),
+            watch::Sender::new(ProxyState { server: server.into(), condition: Condition::Open, generation: 0 }),
             CancellationToken::new(),
         );
         let serving = serve(listener, state.clone(), Arc::new(passes));
         tokio::spawn(stop.clone().run_until_cancelled_owned(serving));
-        Ok(Self {
-            address,
-            state,
-            _serving: stop.drop_guard(),
-        })
+        Ok(Self { address, state, _serving: stop.drop_guard() })
     }
 
     /// The proxy's own `host:port`.
@@ -186,16 +178,11 @@ async fn serve(listener: TcpListener, state: watch::Sender<ProxyState>, passes: 
 }
 
 /// Connects to the server, and forwards in both directions until one of them ends.
-async fn forward<'a>(
-    client: TcpStream,
-    server: &str,
-    direction: impl Fn(bool) -> Direction<'a>,
-) -> io::Result<()> {
+async fn forward<'a>(client: TcpStream, server: &str, direction: impl Fn(bool) -> Direction<'a>) -> io::Result<()> {
     let server = TcpStream::connect(server).await?;
     client.set_nodelay(true)?;
     server.set_nodelay(true)?;
-    let ((from_client, to_client), (from_server, to_server)) =
-        (client.into_split(), server.into_split());
+    let ((from_client, to_client), (from_server, to_server)) = (client.into_split(), server.into_split());
     tokio::select! {
         end = direction(false).copy(from_client, to_server) => end,
         end = direction(true).copy(from_server, to_client) => end,
@@ -230,12 +217,8 @@ impl Direction<'_> {
             let Some(delay) = self.delay().filter(|_| read > 0) else {
                 break;
             };
-            let piece = Piece {
-                connection: self.connection,
-                from_server: self.from_server,
-                first,
-                bytes: &buffer[..read],
-            };
+            let piece =
+                Piece { connection: self.connection, from_server: self.from_server, first, bytes: &buffer[..read] };
             first = false;
             if !(self.passes)(piece) {
                 continue;

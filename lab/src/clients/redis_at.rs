@@ -14,7 +14,5 @@ pub async fn redis_at(url: &str) -> RedisResult<MultiplexedConnection> {
     let patient = AsyncConnectionConfig::new()
         .set_connection_timeout(Some(CONNECT_AND_REPLY_TIMEOUT))
         .set_response_timeout(Some(CONNECT_AND_REPLY_TIMEOUT));
-    Client::open(url)?
-        .get_multiplexed_async_connection_with_config(&patient)
-        .await
+    Client::open(url)?.get_multiplexed_async_connection_with_config(&patient).await
 }

@@ -99,34 +99,16 @@ impl Request {
         };
         let operation = match kind {
             "create" | "create2" | "createContainer" => read_creation(message)?,
-            "delete" => Operation::Delete {
-                version: read_number(message)?,
-            },
-            "exists" => Operation::Exists {
-                watches: read_bool(message)?,
-            },
-            "getData" => Operation::GetData {
-                watches: read_bool(message)?,
-            },
-            "setData" => Operation::SetData {
-                data: read_bytes(message)?,
-                version: read_number(message)?,
-            },
-            "getChildren" | "getChildren2" => Operation::GetChildren {
-                watches: read_bool(message)?,
-            },
-            "check" => Operation::Check {
-                version: read_number(message)?,
-            },
+            "delete" => Operation::Delete { version: read_number(message)? },
+            "exists" => Operation::Exists { watches: read_bool(message)? },
+            "getData" => Operation::GetData { watches: read_bool(message)? },
+            "setData" => Operation::SetData { data: read_bytes(message)?, version: read_number(message)? },
+            "getChildren" | "getChildren2" => Operation::GetChildren { watches: read_bool(message)? },
+            "check" => Operation::Check { version: read_number(message)? },
             "sync" => Operation::Sync,
             _ => Operation::Multi(iter::from_fn(|| read_part(message)).collect()),
         };
-        Some(Self {
-            number,
-            kind,
-            path,
-            operation,
-        })
+        Some(Self { number, kind, path, operation })
     }
 
     /// The answer to this request, or its refusal, as `zkCli.sh` prints it, on one line; `None` if the message answers another
@@ -139,9 +121,7 @@ impl Request {
         let (_zxid, rest) = message.split_at_checked(8)?;
         message = rest;
         Some(match read_number(&mut message)? {
-            0 => self
-                .read_result(&mut message)
-                .unwrap_or_else(|| "OK".to_owned()),
+            0 => self.read_result(&mut message).unwrap_or_else(|| "OK".to_owned()),
             error => error_text(error),
         })
     }
@@ -179,11 +159,7 @@ impl Request {
 
     /// The result of one part of a `multi`; `None` at its end.
     fn read_part_result(&self, message: &mut &[u8]) -> Option<String> {
-        let (kind, is_last, _) = (
-            read_number(message)?,
-            read_bool(message)?,
-            read_number(message)?,
-        );
+        let (kind, is_last, _) = (read_number(message)?, read_bool(message)?, read_number(message)?);
         match kind {
             _ if is_last => None,
             -1 => Some(error_text(read_number(message)?)),
@@ -271,11 +247,7 @@ struct Stat {
 
 /// One part of a `multi`; `None` at its end.
 fn read_part(message: &mut &[u8]) -> Option<Request> {
-    let (kind, is_last, _) = (
-        read_number(message)?,
-        read_bool(message)?,
-        read_number(message)?,
-    );
+    let (kind, is_last, _) = (read_number(message)?, read_bool(message)?, read_number(message)?);
     if is_last {
         return None;
     }
@@ -310,9 +282,7 @@ fn stat_text(stat: Stat) -> String {
 fn data_text(data: &[u8]) -> String {
     match str::from_utf8(data) {
         Ok(text) if !text.contains(char::is_control) => text.to_owned(),
-        _ => data
-            .iter()
-            .fold("0x".to_owned(), |text, byte| format!("{text}{byte:02x}")),
+        _ => data.iter().fold("0x".to_owned(), |text, byte| format!("{text}{byte:02x}")),
     }
 }
 
@@ -418,9 +388,7 @@ mod tests {
 
     #[test]
     fn several_requests_are_read_to_their_end() {
-        let part = |kind, path, rest: &[u8]| {
-            [&number(kind)[..], &[0], &number(-1), &text(path), rest].concat()
-        };
+        let part = |kind, path, rest: &[u8]| [&number(kind)[..], &[0], &number(-1), &text(path), rest].concat();
         let (deletion, check) = (part(2, "/a", &number(-1)), part(13, "/b", &number(4)));
         let end = [&number(-1)[..], &[1], &number(-1)].concat();
         let both = message(&[&number(9), &number(14), &deletion, &check, &end]);

@@ -38,11 +38,7 @@ impl Lab {
                 Condition::Slow(_) => LinkState::Slow,
             },
         });
-        Breakable {
-            members: members.collect(),
-            links: links.collect(),
-            phones: self.addresses.phones.clone(),
-        }
+        Breakable { members: members.collect(), links: links.collect(), phones: self.addresses.phones.clone() }
     }
 
     /// The actions that are possible on this member in this state, without those on its links.
@@ -53,16 +49,9 @@ impl Lab {
             MemberState::Running => {}
         }
         let has_session = is_instance
-            && self
-                .links
-                .iter()
-                .any(|link| link.belongs_to(name) && zookeeper::is_member_name(&link.server));
+            && self.links.iter().any(|link| link.belongs_to(name) && zookeeper::is_member_name(&link.server));
         let first = redis::name(0);
-        let follower = if self.is_replica_main() {
-            &first
-        } else {
-            redis::REPLICA
-        };
+        let follower = if self.is_replica_main() { &first } else { redis::REPLICA };
         let (in_sentinel_group, isolated) = (self.is_grouped(name), self.isolated.contains(name));
         let follows = (self.replica_pair.is_some() && name == follower) || in_sentinel_group;
         let clock = self.clock(name);
@@ -97,11 +86,8 @@ impl Lab {
                 sleep(PAUSE_POLL_INTERVAL).await;
             }
         };
-        timeout(PAUSE_TIMEOUT, still).await.map_err(|_| {
-            unusable!(
-                "{name} did not stop within {} s of SIGSTOP",
-                PAUSE_TIMEOUT.as_secs()
-            )
-        })
+        timeout(PAUSE_TIMEOUT, still)
+            .await
+            .map_err(|_| unusable!("{name} did not stop within {} s of SIGSTOP", PAUSE_TIMEOUT.as_secs()))
     }
 }

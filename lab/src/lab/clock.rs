@@ -85,9 +85,7 @@ pub(super) fn install_library(lab: &Path, program: &Path) -> Result<(), String> 
         if let Some(seconds) = server_time_s(port.number()) {
             let right = UNIX_EPOCH.elapsed().map_or(0, |now| now.as_secs());
             let shown = seconds.abs_diff(right + TRIAL_OFFSET.as_secs()) < 60;
-            outcome = shown
-                .then_some(())
-                .ok_or_else(|| "its clock did not move".to_owned());
+            outcome = shown.then_some(()).ok_or_else(|| "its clock did not move".to_owned());
             break;
         }
         std::thread::sleep(TRIAL_POLL_INTERVAL);
@@ -117,11 +115,7 @@ fn server_time_s(port: u16) -> Option<u64> {
 /// The command of a Redis node in `folder` whose clock can be moved.
 pub(super) fn command_with_movable_clock(folder: &Path, program: &Path) -> Command {
     // A relative path: LD_PRELOAD splits at spaces, which a full path may have.
-    let mut command = command_with_library(
-        &format!("../{LIBRARY_FILE}"),
-        &folder.join(OFFSET_FILE),
-        program,
-    );
+    let mut command = command_with_library(&format!("../{LIBRARY_FILE}"), &folder.join(OFFSET_FILE), program);
     command.current_dir(folder);
     command
 }
@@ -129,10 +123,7 @@ pub(super) fn command_with_movable_clock(folder: &Path, program: &Path) -> Comma
 /// The command with the library, through `env`: only the server loads it, not the program that starts it as another user.
 fn command_with_library(library: &str, file: &Path, program: &Path) -> Command {
     let mut command = Command::new("env");
-    command
-        .arg(format!("LD_PRELOAD={library}"))
-        .arg(format!("OVERSELL_CLOCK={}", file.display()))
-        .arg(program);
+    command.arg(format!("LD_PRELOAD={library}")).arg(format!("OVERSELL_CLOCK={}", file.display())).arg(program);
     command
 }
 
@@ -146,28 +137,17 @@ fn write_offset(file: &Path, ahead: Duration) -> std::io::Result<()> {
 impl Clock {
     /// Writes how far the node's clock is to be ahead; zero sets it right. Does not wait until the node shows it.
     pub(super) fn set_offset(&self, ahead: Duration) -> Result<(), Failure> {
-        write_offset(&self.file, ahead)
-            .map_err(|error| unusable!("{}: {error}", self.file.display()))
+        write_offset(&self.file, ahead).map_err(|error| unusable!("{}: {error}", self.file.display()))
     }
 
     /// Waits until the server's own time is this much ahead of ours, to half a second; fails after [`JUMP_TIMEOUT`].
     pub(super) async fn wait_until_offset_is_shown(&self, ahead: Duration) -> Result<(), Failure> {
         let shown = async {
-            while self
-                .offset_s()
-                .await
-                .is_none_or(|by| (by - ahead.as_secs_f64()).abs() > 0.5)
-            {
+            while self.offset_s().await.is_none_or(|by| (by - ahead.as_secs_f64()).abs() > 0.5) {
                 sleep(JUMP_POLL_INTERVAL).await;
             }
         };
-        let late = |_| {
-            unusable!(
-                "{} did not show the new time within {} s",
-                self.node,
-                JUMP_TIMEOUT.as_secs()
-            )
-        };
+        let late = |_| unusable!("{} did not show the new time within {} s", self.node, JUMP_TIMEOUT.as_secs());
         timeout(JUMP_TIMEOUT, shown).await.map_err(late)
     }
 
@@ -175,9 +155,7 @@ impl Clock {
     async fn offset_s(&self) -> Option<f64> {
         let at = format!("redis://127.0.0.1:{}", self.port);
         let mut node = redis_at(&at).await.ok()?;
-        let time = redis::cmd("TIME")
-            .query_async::<(u64, u64)>(&mut node)
-            .await;
+        let time = redis::cmd("TIME").query_async::<(u64, u64)>(&mut node).await;
         let (seconds, micros) = time.ok()?;
         let node = Duration::from_secs(seconds) + Duration::from_micros(micros);
         let now = SystemTime::now().duration_since(UNIX_EPOCH).ok()?;

@@ -87,12 +87,8 @@ pub async fn run(args: Args, stop: CancellationToken) -> Result<(), Failure> {
     }
     let (console, mut lines) = mpsc::unbounded_channel();
     let (control, mut requests) = fault::listen().await?;
-    let options = Options {
-        console: Some(console),
-        control: Some(control),
-        progress: true,
-        ..args.options.clone().for_class()
-    };
+    let options =
+        Options { console: Some(console), control: Some(control), progress: true, ..args.options.clone().for_class() };
     let lan = options.lan;
     let mut lab = start(options, &stop).await?;
     if let Some(file) = &args.json {
@@ -124,10 +120,7 @@ pub async fn run(args: Args, stop: CancellationToken) -> Result<(), Failure> {
         say!("{code}");
     }
     if lan {
-        say!(
-            "{}",
-            teacher_address_line(lab.addresses(), args.options.class)
-        );
+        say!("{}", teacher_address_line(lab.addresses(), args.options.class));
     }
     say!(
         "{}",
@@ -216,14 +209,7 @@ pub async fn run_on_lab<R>(
 where
     R: Future<Output = Result<(), Failure>>,
 {
-    let mut lab = start(
-        Options {
-            progress: true,
-            ..Options::default()
-        },
-        &stop,
-    )
-    .await?;
+    let mut lab = start(Options { progress: true, ..Options::default() }, &stop).await?;
     let mut start_times = Vec::new();
     for _ in 0..starts {
         start_times.push(measure_instance_start(&mut lab).await?);
@@ -243,13 +229,7 @@ where
     R: Future<Output = Result<(), Failure>>,
 {
     let (control, mut requests) = fault::listen().await?;
-    let options = Options {
-        links: true,
-        replica: true,
-        control: Some(control),
-        progress: true,
-        ..Options::default()
-    };
+    let options = Options { links: true, replica: true, control: Some(control), progress: true, ..Options::default() };
     let mut lab = start(options, &stop).await?;
     let (at, ended) = (lab.addresses().clone(), CancellationToken::new());
     let until = ended.clone();
@@ -262,9 +242,7 @@ where
     });
     let done = finish_within_timeout(run(at, stop.clone()), &stop).await;
     ended.cancel();
-    serving
-        .await
-        .map_err(|e| unusable!("the lab did not stop cleanly: {e}"))?;
+    serving.await.map_err(|e| unusable!("the lab did not stop cleanly: {e}"))?;
     done
 }
 
@@ -287,12 +265,7 @@ async fn finish_within_timeout(
 
 /// Stops the last instance, starts it again, and measures the time from its start until it is ready.
 async fn measure_instance_start(lab: &mut Lab) -> Result<Duration, Failure> {
-    let name = lab
-        .addresses()
-        .instances
-        .last()
-        .map(|instance| instance.name.clone())
-        .unwrap_or_default();
+    let name = lab.addresses().instances.last().map(|instance| instance.name.clone()).unwrap_or_default();
     lab.terminate(&name).await?;
     let begun = Instant::now();
     lab.restart(&name).await?;
@@ -310,11 +283,7 @@ async fn start(options: Options, stop: &CancellationToken) -> Result<Lab, Failur
             )));
         }
     };
-    for line in lab
-        .warning()
-        .into_iter()
-        .chain(lab.unavailable_lessons().iter().map(String::as_str))
-    {
+    for line in lab.warning().into_iter().chain(lab.unavailable_lessons().iter().map(String::as_str)) {
         print_to_stderr(format_args!("oversell: {line}"));
     }
     Ok(lab)
@@ -331,48 +300,21 @@ fn banner(lab: &Lab) -> String {
     )];
     for (name, address, pid) in super::processes(&mut at.clone()) {
         let is_instance = at.instances.iter().any(|one| one.name == name);
-        let title = if is_instance {
-            localized!("实例 {name}", "instance {name}")
-        } else {
-            name
-        };
-        lines.push(format!(
-            "{} {address}  (pid {pid})",
-            pad_to_width(&title, LABEL_WIDTH)
-        ));
+        let title = if is_instance { localized!("实例 {name}", "instance {name}") } else { name };
+        lines.push(format!("{} {address}  (pid {pid})", pad_to_width(&title, LABEL_WIDTH)));
     }
     let versions: Vec<_> = at.versions.values().map(String::as_str).collect();
     let by_hand = [
-        format!(
-            "mysql --host=127.0.0.1 --port={} --user=root test",
-            port_of(&at.mysql.url)
-        ),
-        format!(
-            "redis-cli -p {}",
-            at.redis.first().map_or("", |node| port_of(&node.url))
-        ),
-        format!(
-            "{} -server {}",
-            super::zookeeper::cli_path(),
-            at.zookeeper.connect
-        ),
+        format!("mysql --host=127.0.0.1 --port={} --user=root test", port_of(&at.mysql.url)),
+        format!("redis-cli -p {}", at.redis.first().map_or("", |node| port_of(&node.url))),
+        format!("{} -server {}", super::zookeeper::cli_path(), at.zookeeper.connect),
     ];
     let durability = [
         "database: innodb_flush_log_at_trx_commit=1, binlog off, REPEATABLE READ".to_owned(),
-        format!(
-            "{}: {}",
-            redis::name(0),
-            redis::APPEND_ONLY_OPTIONS.join(" ").replace("--", "")
-        ),
-        localized!(
-            "其余 Redis 节点什么也不保存",
-            "the other Redis nodes keep nothing"
-        ),
+        format!("{}: {}", redis::name(0), redis::APPEND_ONLY_OPTIONS.join(" ").replace("--", "")),
+        localized!("其余 Redis 节点什么也不保存", "the other Redis nodes keep nothing"),
     ];
-    let links = lab
-        .links()
-        .map(|(link, address)| format!("{link} {address}"))
-        .collect();
+    let links = lab.links().map(|(link, address)| format!("{link} {address}")).collect();
     for (what, several) in [
         (localized!("服务器", "servers"), vec![versions.join(", ")]),
         (localized!("手工连接", "by hand"), by_hand.into()),
@@ -381,11 +323,7 @@ fn banner(lab: &Lab) -> String {
     ] {
         let several: Vec<_> = several;
         let labels = std::iter::once(&*what).chain(std::iter::repeat(""));
-        lines.extend(
-            labels
-                .zip(several)
-                .map(|(label, line)| format!("{} {line}", pad_to_width(label, LABEL_WIDTH))),
-        );
+        lines.extend(labels.zip(several).map(|(label, line)| format!("{} {line}", pad_to_width(label, LABEL_WIDTH))));
     }
     lines.join("\n")
 }
@@ -407,21 +345,13 @@ fn phone_address_line(phones_url: Option<&str>) -> String {
 fn phone_qr_code(at: &Addresses) -> Option<String> {
     let code = QrCode::new(format!("{}/class.html", at.phones.as_deref()?)).ok()?;
     // Light modules are drawn, as terminals are dark.
-    Some(
-        code.render::<Dense1x2>()
-            .dark_color(Dense1x2::Light)
-            .light_color(Dense1x2::Dark)
-            .build(),
-    )
+    Some(code.render::<Dense1x2>().dark_color(Dense1x2::Light).light_color(Dense1x2::Dark).build())
 }
 
 /// The line with the teacher's address: the class page in a class, else the start page. The admin token stands behind `#`,
 /// which browsers do not send.
 fn teacher_address_line(at: &Addresses, is_class: bool) -> String {
-    let token = at
-        .admin
-        .as_ref()
-        .map(|Token(token)| format!("#token={token}"));
+    let token = at.admin.as_ref().map(|Token(token)| format!("#token={token}"));
     localized!(
         "{} {}/{}{}  （只给老师：浏览器打开它就有口令）",
         "{} {}/{}{}  (the teacher's alone: a browser that opens it has the token)",
@@ -443,11 +373,7 @@ mod tests {
 
     #[test]
     fn a_class_has_a_code_and_a_desk_with_its_token() {
-        let options = Options {
-            class: true,
-            ..Options::default()
-        }
-        .for_class();
+        let options = Options { class: true, ..Options::default() }.for_class();
         assert!(options.lan && options.links && options.replica);
         let at: Addresses = serde_json::from_value(serde_json::json!({
             "http": "http://127.0.0.1:8080", "instances": [], "redis": [],
@@ -459,15 +385,9 @@ mod tests {
         assert!(code.lines().count() > 10, "{code}");
         let quiet_zone = code.lines().next().unwrap_or_default();
         assert!(quiet_zone.chars().all(|drawn| drawn == '█'), "{code}");
-        for (is_class, address) in [
-            (true, "/class.html#token=sesame"),
-            (false, "/#token=sesame"),
-        ] {
+        for (is_class, address) in [(true, "/class.html#token=sesame"), (false, "/#token=sesame")] {
             let desk = teacher_address_line(&at, is_class);
-            assert!(
-                desk.contains(&format!("http://127.0.0.1:8080{address}")),
-                "{desk}"
-            );
+            assert!(desk.contains(&format!("http://127.0.0.1:8080{address}")), "{desk}");
         }
     }
 

@@ -17,54 +17,25 @@ const GALERA: Bilingual = Bilingual::of("`oversell lab --galera 3`", "`oversell 
 
 /// Programs that other parts of the project need: the program, its Debian package, and its purpose.
 const OPTIONAL_PROGRAMS: [(&str, &str, Bilingual); 7] = [
-    (
-        mysql::GALERA_REQUIREMENTS[0].0,
-        mysql::GALERA_REQUIREMENTS[0].1,
-        GALERA,
-    ),
-    (
-        mysql::GALERA_REQUIREMENTS[1].0,
-        mysql::GALERA_REQUIREMENTS[1].1,
-        GALERA,
-    ),
+    (mysql::GALERA_REQUIREMENTS[0].0, mysql::GALERA_REQUIREMENTS[0].1, GALERA),
+    (mysql::GALERA_REQUIREMENTS[1].0, mysql::GALERA_REQUIREMENTS[1].1, GALERA),
     (
         "javac",
         "default-jdk-headless",
-        Bilingual::of(
-            "课程里作对照的 Java 进程",
-            "Java processes as peers in the course",
-        ),
+        Bilingual::of("课程里作对照的 Java 进程", "Java processes as peers in the course"),
     ),
     (
         "mvn",
         "maven",
-        Bilingual::of(
-            "`make jmeter`，以及上面的 Java 进程",
-            "`make jmeter`, and the same Java processes",
-        ),
+        Bilingual::of("`make jmeter`，以及上面的 Java 进程", "`make jmeter`, and the same Java processes"),
     ),
-    (
-        "python3",
-        "python3",
-        Bilingual::of("`make interop` 里的 kazoo", "`make interop` with kazoo"),
-    ),
-    (
-        "cc",
-        "gcc",
-        Bilingual::of("编译本项目", "building this project"),
-    ),
-    (
-        "docker",
-        "docker.io",
-        Bilingual::of("容器里的同一套环境", "the same lab in containers"),
-    ),
+    ("python3", "python3", Bilingual::of("`make interop` 里的 kazoo", "`make interop` with kazoo")),
+    ("cc", "gcc", Bilingual::of("编译本项目", "building this project")),
+    ("docker", "docker.io", Bilingual::of("容器里的同一套环境", "the same lab in containers")),
 ];
 
 /// The commands that show whether Compose is there: as a plugin of Docker, or as a program of its own.
-const COMPOSE_COMMANDS: [(&str, &[&str]); 2] = [
-    ("docker", &["compose", "version"]),
-    ("docker-compose", &["version"]),
-];
+const COMPOSE_COMMANDS: [(&str, &[&str]); 2] = [("docker", &["compose", "version"]), ("docker-compose", &["version"])];
 
 /// The least available memory for a lab: what it uses at its start. A load needs more.
 const MIN_MEMORY_MB: u64 = 1_500;
@@ -115,19 +86,11 @@ pub fn run(Args { lab }: Args) -> Result<(), Failure> {
         ));
     }
     if !occupied.is_empty() {
-        reasons.push(localized!(
-            "端口 {} 不能用",
-            "these ports cannot be used: {}",
-            occupied.join(", ")
-        ));
+        reasons.push(localized!("端口 {} 不能用", "these ports cannot be used: {}", occupied.join(", ")));
     }
     reasons.extend(folder.err().map(|error| error.to_string()));
     if !reasons.is_empty() {
-        return Err(unusable_localized!(
-            "启动不了实验环境；{}",
-            "a lab cannot start; {}",
-            reasons.join("; ")
-        ));
+        return Err(unusable_localized!("启动不了实验环境；{}", "a lab cannot start; {}", reasons.join("; ")));
     }
     say!(
         "\n{}",
@@ -137,10 +100,7 @@ pub fn run(Args { lab }: Args) -> Result<(), Failure> {
                 "a lab can start, but its resources may be scarce: `oversell lab`"
             )
         } else {
-            localized!(
-                "可以启动实验环境：`oversell lab`",
-                "a lab can start: `oversell lab`"
-            )
+            localized!("可以启动实验环境：`oversell lab`", "a lab can start: `oversell lab`")
         }
     );
     Ok(())
@@ -261,10 +221,7 @@ fn available_memory_mb() -> Option<u64> {
 
 /// How many files this process may have open; `None` if there is no limit, or the system does not tell.
 fn max_open_files() -> Option<u64> {
-    number_after_prefix(
-        &fs::read_to_string("/proc/self/limits").ok()?,
-        "Max open files",
-    )
+    number_after_prefix(&fs::read_to_string("/proc/self/limits").ok()?, "Max open files")
 }
 
 /// The number right after this beginning of a line; `None` if no line begins so.
@@ -277,14 +234,9 @@ fn number_after_prefix(text: &str, begin: &str) -> Option<u64> {
 fn check_folder(folder: &Path) -> Result<(), Failure> {
     let checked = Folder::check_can_open(folder);
     match &checked {
-        Ok(()) => say!(
-            "{}",
-            localized!(
-                "  ok       {:<20} 可以写入",
-                "  ok       {:<20} can be written",
-                folder.display()
-            )
-        ),
+        Ok(()) => {
+            say!("{}", localized!("  ok       {:<20} 可以写入", "  ok       {:<20} can be written", folder.display()))
+        }
         Err(error) => say!("{}", localized!("  不能用   {error}", "  unusable {error}")),
     }
     checked

@@ -104,32 +104,18 @@ pub(super) async fn run(args: Args) -> Result<(), Failure> {
     };
     let control = match lab_of_this_shell(&args.lab_json) {
         Some(control) => control,
-        None => Addresses::read_running_lab(&args.lab_json)?
-            .control
-            .ok_or_else(none)?,
+        None => Addresses::read_running_lab(&args.lab_json)?.control.ok_or_else(none)?,
     };
-    let by_ms = args.by.map_or(args.action.default_by_ms(), |by| {
-        u64::try_from(by.as_millis()).unwrap_or(u64::MAX)
-    });
-    let command = FaultCommand {
-        action: args.action,
-        member: args.member,
-        by_ms,
-    };
+    let by_ms = args.by.map_or(args.action.default_by_ms(), |by| u64::try_from(by.as_millis()).unwrap_or(u64::MAX));
+    let command = FaultCommand { action: args.action, member: args.member, by_ms };
     let token = SecretString::from(control.token.0);
-    let request = client()
-        .put(&control.url)
-        .json(&command)
-        .timeout(FAULT_TIMEOUT);
+    let request = client().put(&control.url).json(&command).timeout(FAULT_TIMEOUT);
     let answer = request.token(Some(&token)).answer().await;
     match answer.and_then(Answer::success) {
         Ok(answer) => say!("{}", answer.text()),
         Err(HttpError::Refused { body, .. }) => return Err(Failure::Unusable(body)),
         Err(error) => {
-            return Err(unusable_localized!(
-                "故障没有注入：{error}",
-                "the fault was not injected: {error}"
-            ));
+            return Err(unusable_localized!("故障没有注入：{error}", "the fault was not injected: {error}"));
         }
     }
     Ok(())
@@ -141,18 +127,13 @@ fn lab_of_this_shell(lab_json: &Path) -> Option<Control> {
     let setting = |name: &str| std::env::var(format!("OVERSELL__REPLAYS__{name}")).ok();
     let own = setting("LAB_JSON")?;
     let is_own = std::path::absolute(lab_json).ok()? == Path::new(&own);
-    is_own.then_some(Control {
-        url: setting("LAB")?,
-        token: Token(setting("LAB_TOKEN")?),
-    })
+    is_own.then_some(Control { url: setting("LAB")?, token: Token(setting("LAB_TOKEN")?) })
 }
 
 /// Accepts faults on a free port of loopback, until the process ends; answers 503 once the receiver is dropped.
 pub(super) async fn listen() -> Result<(Control, mpsc::Receiver<ControlRequest>), Failure> {
     let failed = |e: std::io::Error| unusable!("the lab cannot listen for faults: {e}");
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
-        .await
-        .map_err(failed)?;
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.map_err(failed)?;
     let url = format!("http://{}/fault", listener.local_addr().map_err(failed)?);
     let token = Token::fresh();
     let (requests, received) = mpsc::channel(1);
@@ -167,30 +148,17 @@ pub(super) async fn listen() -> Result<(Control, mpsc::Receiver<ControlRequest>)
 
 /// Answers 401 to a request without the lab's token.
 async fn require_token(State(bearer): State<Arc<str>>, request: Request, next: Next) -> Response {
-    let presented = request
-        .headers()
-        .get(header::AUTHORIZATION)
-        .map_or(&[][..], |presented| presented.as_bytes());
+    let presented = request.headers().get(header::AUTHORIZATION).map_or(&[][..], |presented| presented.as_bytes());
     if bool::from(presented.ct_eq(bearer.as_bytes())) {
         return next.run(request).await;
     }
-    (
-        StatusCode::UNAUTHORIZED,
-        "a fault needs the token from lab.json",
-    )
-        .into_response()
+    (StatusCode::UNAUTHORIZED, "a fault needs the token from lab.json").into_response()
 }
 
 /// `PUT /fault`: answers with the report of the fault; 409 if the lab refuses it, 503 if the lab is stopping.
-async fn inject(
-    State(requests): State<mpsc::Sender<ControlRequest>>,
-    Json(command): Json<FaultCommand>,
-) -> Response {
+async fn inject(State(requests): State<mpsc::Sender<ControlRequest>>, Json(command): Json<FaultCommand>) -> Response {
     let (reply, answer) = oneshot::channel();
-    if requests
-        .send(ControlRequest::Fault(command, reply))
-        .await
-        .is_ok()
+    if requests.send(ControlRequest::Fault(command, reply)).await.is_ok()
         && let Ok(done) = answer.await
     {
         return match done {
@@ -205,10 +173,7 @@ async fn inject(
 async fn describe(State(requests): State<mpsc::Sender<ControlRequest>>) -> Response {
     let (reply, answer) = oneshot::channel();
     match requests.send(ControlRequest::Describe(reply)).await {
-        Ok(()) => answer.await.map_or_else(
-            |_| lab_ending_response(),
-            |breakable| Json(breakable).into_response(),
-        ),
+        Ok(()) => answer.await.map_or_else(|_| lab_ending_response(), |breakable| Json(breakable).into_response()),
         Err(_) => lab_ending_response(),
     }
 }
@@ -238,11 +203,7 @@ impl Lab {
     /// Injects a fault, and writes the new pids into `lab.json`; returns what was done. The error says why it is refused.
     async fn carry_out(
         &mut self,
-        FaultCommand {
-            action,
-            member: name,
-            by_ms,
-        }: FaultCommand,
+        FaultCommand { action, member: name, by_ms }: FaultCommand,
     ) -> Result<String, Failure> {
         let done = match action {
             Action::Pause => {
@@ -255,19 +216,14 @@ impl Lab {
                 return Err(unusable!("{name} runs already"));
             }
             Action::Start => self.restart(&name).await.map(|()| "runs again")?,
-            Action::Cut if self.is_grouped(&name) => self
-                .isolate(&name)
-                .await
-                .map(|()| "is cut off from its replicas and Sentinels")?,
+            Action::Cut if self.is_grouped(&name) => {
+                self.isolate(&name).await.map(|()| "is cut off from its replicas and Sentinels")?
+            }
             Action::Cut => self.cut(&name).map(|()| "is cut")?,
-            Action::Slow => self
-                .slow(&name, Duration::from_millis(by_ms))
-                .map(|()| "is slow")?,
+            Action::Slow => self.slow(&name, Duration::from_millis(by_ms)).map(|()| "is slow")?,
             Action::Jump => {
                 let by = Duration::from_millis(by_ms);
-                self.jump(&name, by)
-                    .await
-                    .map(|()| "has a clock that is ahead")?
+                self.jump(&name, by).await.map(|()| "has a clock that is ahead")?
             }
             Action::Mend => {
                 let has_links = self.links.iter().any(|link| link.is_meant_by(&name));
@@ -277,19 +233,11 @@ impl Lab {
                 }
                 "is mended"
             }
-            Action::Promote if self.group.is_some() => self
-                .fail_over(&name)
-                .await
-                .map(|()| "is the main one now")?,
-            Action::Promote if name == redis::name(0) => {
-                self.restore().await.map(|()| "is the main one again")?
-            }
+            Action::Promote if self.group.is_some() => self.fail_over(&name).await.map(|()| "is the main one now")?,
+            Action::Promote if name == redis::name(0) => self.restore().await.map(|()| "is the main one again")?,
             Action::Promote if name != redis::REPLICA => {
                 let first = redis::name(0);
-                return Err(unusable!(
-                    "only {} and {first} can be promoted",
-                    redis::REPLICA
-                ));
+                return Err(unusable!("only {} and {first} can be promoted", redis::REPLICA));
             }
             Action::Promote => self.promote().await.map(|()| "is the main one now")?,
             Action::Expire => self.expire(&name).await.map(|()| "has lost its session")?,

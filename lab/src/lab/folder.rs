@@ -67,10 +67,7 @@ impl Folder {
         static NEXT: AtomicU32 = AtomicU32::new(1);
         remove_orphans(target);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let path = target.join(format!(
-            "{UNNAMED_FOLDER_PREFIX}{}-{number}",
-            std::process::id()
-        ));
+        let path = target.join(format!("{UNNAMED_FOLDER_PREFIX}{}-{number}", std::process::id()));
         fs::create_dir_all(&path).map_err(|e| unusable(&path, &e))?;
         Self::lock_and_empty(path, false)
     }
@@ -79,11 +76,7 @@ impl Folder {
     fn lock_and_empty(path: PathBuf, is_kept: bool) -> Result<Self, Failure> {
         let lock = lock(&path)?;
         remove_contents(&path).map_err(|e| unusable(&path, &e))?;
-        Ok(Self {
-            path,
-            is_kept,
-            _lock: lock,
-        })
+        Ok(Self { path, is_kept, _lock: lock })
     }
 
     /// Whether the folder stays when this is dropped, as a named one does.
@@ -136,16 +129,11 @@ pub(super) fn write_atomically(file: &Path, text: &str) -> io::Result<()> {
 
 /// Cargo's `target` folder: `CARGO_TARGET_DIR`, else the one that this program was built in, else one in the current folder.
 fn cargo_target_folder() -> PathBuf {
-    let built_in = std::env::current_exe().ok().and_then(|exe| {
-        exe.ancestors()
-            .find(|folder| folder.ends_with("target"))
-            .map(Path::to_owned)
-    });
+    let built_in = std::env::current_exe()
+        .ok()
+        .and_then(|exe| exe.ancestors().find(|folder| folder.ends_with("target")).map(Path::to_owned));
     let here = || std::path::absolute("target").unwrap_or_else(|_| PathBuf::from("target"));
-    std::env::var_os("CARGO_TARGET_DIR")
-        .map(PathBuf::from)
-        .or(built_in)
-        .unwrap_or_else(here)
+    std::env::var_os("CARGO_TARGET_DIR").map(PathBuf::from).or(built_in).unwrap_or_else(here)
 }
 
 /// Whether the folder has the marker. Fails for a folder that is not empty and has none.
@@ -165,14 +153,10 @@ fn check_lab_folder(path: &Path) -> Result<bool, Failure> {
 /// Locks the marker, which is created if it is missing. Fails if another lab has the lock.
 fn lock(path: &Path) -> Result<File, Failure> {
     let mark = path.join(LAB_FOLDER_MARKER);
-    let file = File::options()
-        .create(true)
-        .append(true)
-        .open(&mark)
-        .map_err(|e| match e.kind() {
-            io::ErrorKind::PermissionDenied => permission_denied(path),
-            _ => unusable(&mark, &e),
-        })?;
+    let file = File::options().create(true).append(true).open(&mark).map_err(|e| match e.kind() {
+        io::ErrorKind::PermissionDenied => permission_denied(path),
+        _ => unusable(&mark, &e),
+    })?;
     match file.try_lock() {
         Ok(()) => Ok(file),
         Err(TryLockError::WouldBlock) => Err(unusable_localized!(
@@ -201,13 +185,8 @@ fn remove_contents(path: &Path) -> io::Result<()> {
 fn remove_orphans(target: &Path) {
     for entry in fs::read_dir(target).into_iter().flatten().flatten() {
         let name = entry.file_name();
-        let pid = name.to_str().and_then(|n| {
-            n.strip_prefix(UNNAMED_FOLDER_PREFIX)?
-                .split_once('-')?
-                .0
-                .parse::<u32>()
-                .ok()
-        });
+        let pid =
+            name.to_str().and_then(|n| n.strip_prefix(UNNAMED_FOLDER_PREFIX)?.split_once('-')?.0.parse::<u32>().ok());
         let orphan = pid.is_some_and(|pid| !Path::new(&format!("/proc/{pid}")).exists());
         if !orphan || !entry.path().join(LAB_FOLDER_MARKER).exists() {
             continue;
@@ -264,9 +243,6 @@ mod tests {
         let error = Folder::check_can_open(folder.path());
         setfsuid(user);
         let error = error.expect_err("it is not ours").to_string();
-        assert!(
-            error.contains("another user") && error.contains("--dir"),
-            "{error}"
-        );
+        assert!(error.contains("another user") && error.contains("--dir"), "{error}");
     }
 }

@@ -36,72 +36,26 @@ pub(super) fn name(port: u16) -> String {
 
 /// The variables of the environment of an instance. `more` comes last: its value counts if a name is there twice. Without nginx
 /// the instance knows no load balancer.
-pub(super) fn environment(
-    at: &Addresses,
-    is_behind_nginx: bool,
-    more: &[(String, String)],
-) -> Vec<(String, String)> {
+pub(super) fn environment(at: &Addresses, is_behind_nginx: bool, more: &[(String, String)]) -> Vec<(String, String)> {
     let all = |urls: Vec<&str>| urls.join(",");
     let nodes = at.mysql_nodes().filter(|_| !at.galera.is_empty());
     let settings = [
         ("OVERSELL__MYSQL__URL", at.mysql.url.clone()),
-        (
-            "OVERSELL__MYSQL__URLS",
-            all(nodes.map(|node| node.url.as_str()).collect()),
-        ),
-        (
-            "OVERSELL__REDIS__URL",
-            at.redis
-                .first()
-                .map(|node| node.url.clone())
-                .unwrap_or_default(),
-        ),
-        (
-            "OVERSELL__REDIS__NODES",
-            all(at.redis.iter().map(|node| node.url.as_str()).collect()),
-        ),
-        (
-            "OVERSELL__REDIS__MINE_URL",
-            at.mine
-                .as_ref()
-                .map(|at| at.url.clone())
-                .unwrap_or_default(),
-        ),
-        (
-            "OVERSELL__REDIS__SENTINELS",
-            all(at.sentinels.iter().map(|one| one.url.as_str()).collect()),
-        ),
-        (
-            "OVERSELL__REDIS__MASTER",
-            at.sentinels.first().map_or("", |_| GROUP_NAME).to_owned(),
-        ),
+        ("OVERSELL__MYSQL__URLS", all(nodes.map(|node| node.url.as_str()).collect())),
+        ("OVERSELL__REDIS__URL", at.redis.first().map(|node| node.url.clone()).unwrap_or_default()),
+        ("OVERSELL__REDIS__NODES", all(at.redis.iter().map(|node| node.url.as_str()).collect())),
+        ("OVERSELL__REDIS__MINE_URL", at.mine.as_ref().map(|at| at.url.clone()).unwrap_or_default()),
+        ("OVERSELL__REDIS__SENTINELS", all(at.sentinels.iter().map(|one| one.url.as_str()).collect())),
+        ("OVERSELL__REDIS__MASTER", at.sentinels.first().map_or("", |_| GROUP_NAME).to_owned()),
         ("OVERSELL__ZOOKEEPER__CONNECT", at.zookeeper.connect.clone()),
-        (
-            "OVERSELL__CLUSTER__HTTP",
-            if is_behind_nginx {
-                at.nginx.url.clone()
-            } else {
-                String::new()
-            },
-        ),
-        (
-            "OVERSELL__CLUSTER__INSTANCES",
-            all(at.instances.iter().map(|i| i.url.as_str()).collect()),
-        ),
+        ("OVERSELL__CLUSTER__HTTP", if is_behind_nginx { at.nginx.url.clone() } else { String::new() }),
+        ("OVERSELL__CLUSTER__INSTANCES", all(at.instances.iter().map(|i| i.url.as_str()).collect())),
         ("OVERSELL__REPLAYS__ENABLED", "true".to_owned()),
-        (
-            TOKIO_THREADS_VARIABLE,
-            threads_per_instance(at.instances.len()).to_string(),
-        ),
+        (TOKIO_THREADS_VARIABLE, threads_per_instance(at.instances.len()).to_string()),
     ];
     let token = at.admin.as_ref();
     let token = token.map(|token| ("OVERSELL__ADMIN__TOKEN", token.0.clone()));
-    settings
-        .into_iter()
-        .chain(token)
-        .map(|(key, value)| (key.to_owned(), value))
-        .chain(more.iter().cloned())
-        .collect()
+    settings.into_iter().chain(token).map(|(key, value)| (key.to_owned(), value)).chain(more.iter().cloned()).collect()
 }
 
 /// The members of clusters for the lights of the page, each with its name and its address or that of its link.
@@ -158,19 +112,11 @@ impl Server for LabInstance {
             .env("OVERSELL__SERVER__HOST", "127.0.0.1")
             .env("OVERSELL__SERVER__NAME", &name)
             .envs(self.env.iter().map(|(key, value)| (key, value)));
-        if let Some(FaultControl {
-            control,
-            lab_json,
-            kinds,
-        }) = &self.faults
-        {
+        if let Some(FaultControl { control, lab_json, kinds }) = &self.faults {
             command
                 .env("OVERSELL__REPLAYS__LAB", &control.url)
                 .env("OVERSELL__REPLAYS__LAB_TOKEN", &control.token.0)
-                .env(
-                    "OVERSELL__REPLAYS__LAB_JSON",
-                    std::path::absolute(lab_json).unwrap_or_else(|_| lab_json.clone()),
-                )
+                .env("OVERSELL__REPLAYS__LAB_JSON", std::path::absolute(lab_json).unwrap_or_else(|_| lab_json.clone()))
                 .env("OVERSELL__REPLAYS__LAB_KINDS", kinds.join(","));
         }
         command
@@ -179,15 +125,8 @@ impl Server for LabInstance {
     /// An instance is healthy once it is ready; while a server is down, once it is alive.
     fn check_health<'a>(&'a self, context: CheckContext<'a>) -> HealthCheck<'a> {
         async move {
-            let path = if context.dependencies_up {
-                "/health/ready"
-            } else {
-                "/health/live"
-            };
-            check_instance(self.port, path, |name_in_answer| {
-                name_in_answer == name(self.port)
-            })
-            .await
+            let path = if context.dependencies_up { "/health/ready" } else { "/health/live" };
+            check_instance(self.port, path, |name_in_answer| name_in_answer == name(self.port)).await
         }
         .boxed()
     }

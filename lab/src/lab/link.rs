@@ -29,13 +29,7 @@ pub(super) fn open_all(at: &Addresses) -> Result<Vec<Arc<ProxyLink>>, Failure> {
     let mut servers: Vec<_> = nodes.collect();
     // With Sentinels the instances find the main Redis by themselves.
     let first = usize::from(!at.sentinels.is_empty());
-    servers.extend(
-        at.redis
-            .iter()
-            .enumerate()
-            .skip(first)
-            .map(|(n, node)| (redis::name(n), authority(&node.url))),
-    );
+    servers.extend(at.redis.iter().enumerate().skip(first).map(|(n, node)| (redis::name(n), authority(&node.url))));
     let members = at.zookeeper.connect.split(',').enumerate();
     servers.extend(members.map(|(n, member)| (zookeeper::name(n), member)));
     let mut links = Vec::new();
@@ -48,35 +42,19 @@ pub(super) fn open_all(at: &Addresses) -> Result<Vec<Arc<ProxyLink>>, Failure> {
 }
 
 /// The addresses as this instance sees them: those of its links, if it has any.
-pub(super) fn addresses_through_links(
-    instance: &str,
-    at: &Addresses,
-    links: &[Arc<ProxyLink>],
-) -> Addresses {
+pub(super) fn addresses_through_links(instance: &str, at: &Addresses, links: &[Arc<ProxyLink>]) -> Addresses {
     let by_link = |address: &str| {
-        let link = links
-            .iter()
-            .find(|link| link.instance == instance && link.proxy.target() == address);
+        let link = links.iter().find(|link| link.instance == instance && link.proxy.target() == address);
         link.map_or_else(|| address.to_owned(), |link| link.proxy.address())
     };
     let mut addresses = at.clone();
-    for url in addresses
-        .redis
-        .iter_mut()
-        .chain(&mut addresses.galera)
-        .chain([&mut addresses.mysql])
-        .map(|node| &mut node.url)
+    for url in
+        addresses.redis.iter_mut().chain(&mut addresses.galera).chain([&mut addresses.mysql]).map(|node| &mut node.url)
     {
         let direct = authority(url);
         *url = url.replace(direct, &by_link(direct));
     }
-    addresses.zookeeper.connect = at
-        .zookeeper
-        .connect
-        .split(',')
-        .map(by_link)
-        .collect::<Vec<_>>()
-        .join(",");
+    addresses.zookeeper.connect = at.zookeeper.connect.split(',').map(by_link).collect::<Vec<_>>().join(",");
     addresses
 }
 
@@ -151,10 +129,7 @@ impl ProxyLink {
             was_live |= match timeout(SESSION_CLOSE_TIMEOUT, session.close(&to)).await {
                 Ok(Ok(was_live)) => was_live,
                 Ok(Err(error)) => {
-                    return Err(unusable!(
-                        "{} did not end the session: {error}",
-                        self.server
-                    ));
+                    return Err(unusable!("{} did not end the session: {error}", self.server));
                 }
                 Err(_) => {
                     return Err(unusable!(
@@ -185,25 +160,12 @@ impl Session {
         let mut stream = TcpStream::connect(server).await?;
         let (protocol, zxid, time_out, read_only) = ([0; 4], [0; 8], 10_000_i32.to_be_bytes(), [0]);
         let length = 16_u32.to_be_bytes();
-        let join = [
-            &protocol[..],
-            &zxid,
-            &time_out,
-            &self.number,
-            &length,
-            &self.password,
-            &read_only,
-        ]
-        .concat();
+        let join = [&protocol[..], &zxid, &time_out, &self.number, &length, &self.password, &read_only].concat();
         send(&mut stream, &join).await?;
         if Self::parse(&receive(&mut stream).await?).is_none() {
             return Ok(false);
         }
-        send(
-            &mut stream,
-            &[1_i32.to_be_bytes(), CLOSE_SESSION_REQUEST.to_be_bytes()].concat(),
-        )
-        .await?;
+        send(&mut stream, &[1_i32.to_be_bytes(), CLOSE_SESSION_REQUEST.to_be_bytes()].concat()).await?;
         receive(&mut stream).await?;
         Ok(true)
     }
@@ -212,9 +174,7 @@ impl Session {
 /// Sends a packet with its length before it.
 async fn send(stream: &mut TcpStream, packet: &[u8]) -> io::Result<()> {
     let length = u32::try_from(packet.len()).map_err(io::Error::other)?;
-    stream
-        .write_all(&[&length.to_be_bytes(), packet].concat())
-        .await
+    stream.write_all(&[&length.to_be_bytes(), packet].concat()).await
 }
 
 /// Reads one packet, at most 1024 bytes of it; returns it with its length before it.

@@ -84,9 +84,7 @@ impl Lab {
 
     /// The links that can be cut, each with its own address: `8100-redis`, `127.0.0.1:41200`.
     pub fn links(&self) -> impl Iterator<Item = (String, String)> {
-        self.links
-            .iter()
-            .map(|link| (link.name(), link.proxy.address()))
+        self.links.iter().map(|link| (link.name(), link.proxy.address()))
     }
 
     /// A warning for the user that the servers run as root, and why; `None` if they do not.
@@ -107,17 +105,8 @@ impl Lab {
 
     /// The leader of the ZooKeeper ensemble, or the only server. None while no leader is elected.
     pub async fn zookeeper_leader(&self) -> Option<String> {
-        let checks = self
-            .addresses
-            .zookeeper
-            .connect
-            .split(',')
-            .map(zookeeper::is_leader);
-        join_all(checks)
-            .await
-            .into_iter()
-            .position(|leads| leads)
-            .map(zookeeper::name)
+        let checks = self.addresses.zookeeper.connect.split(',').map(zookeeper::is_leader);
+        join_all(checks).await.into_iter().position(|leads| leads).map(zookeeper::name)
     }
 
     /// Kills a member and its children (`kill -9`); returns once they are gone. Fails if it does not run, as the next three do.
@@ -130,27 +119,20 @@ impl Lab {
 
     /// Sends SIGTERM, and SIGKILL after 10 s; returns once the member is gone.
     pub async fn terminate(&self, name: &str) -> Result<(), Failure> {
-        self.member(name)?
-            .running_process()?
-            .stop(INSTANCE_STOP_TIMEOUT)
-            .await;
+        self.member(name)?.running_process()?.stop(INSTANCE_STOP_TIMEOUT).await;
         Ok(())
     }
 
     /// Sends SIGSTOP, and does not wait until it works: the member keeps its locks and connections and does nothing, as in a long
     /// garbage collection.
     pub fn pause(&self, name: &str) -> Result<(), Failure> {
-        self.member(name)?
-            .running_process()?
-            .signal_group(Signal::SIGSTOP);
+        self.member(name)?.running_process()?.signal_group(Signal::SIGSTOP);
         Ok(())
     }
 
     /// Sends SIGCONT: the member goes on after [`pause`](Self::pause).
     pub fn resume(&self, name: &str) -> Result<(), Failure> {
-        self.member(name)?
-            .running_process()?
-            .signal_group(Signal::SIGCONT);
+        self.member(name)?.running_process()?.signal_group(Signal::SIGCONT);
         Ok(())
     }
 
@@ -204,36 +186,24 @@ impl Lab {
     fn set_condition(&self, name: &str, condition: Condition) -> Result<(), Failure> {
         let is_meant = |link: &&Arc<ProxyLink>| link.is_meant_by(name);
         let links: Vec<_> = self.links.iter().filter(is_meant).collect();
-        links
-            .iter()
-            .for_each(|link| link.proxy.set_condition(condition));
-        if links.is_empty() {
-            Err(self.unknown_link(name))
-        } else {
-            Ok(())
-        }
+        links.iter().for_each(|link| link.proxy.set_condition(condition));
+        if links.is_empty() { Err(self.unknown_link(name)) } else { Ok(()) }
     }
 
     /// Ends the ZooKeeper sessions of this instance, its own and those of the actors on it, as the server does when it hears
     /// nothing for too long; its links to ZooKeeper are cut meanwhile. Fails without links, or if none of the sessions was live.
     pub async fn expire(&self, instance: &str) -> Result<(), Failure> {
-        let to_zookeeper = |link: &&Arc<ProxyLink>| {
-            link.belongs_to(instance) && zookeeper::is_member_name(&link.server)
-        };
+        let to_zookeeper =
+            |link: &&Arc<ProxyLink>| link.belongs_to(instance) && zookeeper::is_member_name(&link.server);
         let links: Vec<_> = self.links.iter().filter(to_zookeeper).collect();
         if links.is_empty() {
             return Err(self.unknown_link(&format!("{instance}-{}", zookeeper::NAME)));
         }
         // Otherwise the instance would reconnect and keep its session.
         let before: Vec<_> = links.iter().map(|link| link.proxy.condition()).collect();
-        links
-            .iter()
-            .for_each(|link| link.proxy.set_condition(Condition::Cut));
+        links.iter().for_each(|link| link.proxy.set_condition(Condition::Cut));
         let expired = join_all(links.iter().map(|link| link.expire_sessions())).await;
-        links
-            .iter()
-            .zip(before)
-            .for_each(|(link, before)| link.proxy.set_condition(before));
+        links.iter().zip(before).for_each(|(link, before)| link.proxy.set_condition(before));
         if expired.iter().any(|ended| matches!(ended, Ok(true))) {
             return Ok(());
         }
@@ -253,14 +223,14 @@ impl Lab {
     /// leader; fails if it leads already. Only a lab with [`Options::sentinels`] has Sentinels.
     pub async fn fail_over(&self, to: &str) -> Result<(), Failure> {
         let group = self.group.as_ref();
-        let group = group.ok_or_else(|| unusable!("this lab has no Sentinels for its instances: start one with `oversell lab --sentinels 3`"))?;
+        let group = group.ok_or_else(|| {
+            unusable!("this lab has no Sentinels for its instances: start one with `oversell lab --sentinels 3`")
+        })?;
         let running = |(name, port): (String, u16)| self.pid(&name).map(|_| port);
         let sentinels = group.sentinels.iter().enumerate();
         let all = sentinels.map(|(n, port)| (sentinel::name(n), *port));
         let all = all.chain(group.members.iter().cloned());
-        group
-            .fail_over(to, &all.filter_map(running).collect::<Vec<_>>())
-            .await
+        group.fail_over(to, &all.filter_map(running).collect::<Vec<_>>()).await
     }
 
     /// Cuts a main Redis or replica off from the others of its group and from the Sentinels. Clients still reach it.
@@ -275,11 +245,7 @@ impl Lab {
 
     /// Undoes [`isolate`](Self::isolate). Does nothing and returns false if the member is not cut off.
     pub async fn rejoin(&mut self, member: &str) -> Result<bool, Failure> {
-        if let Some(group) = self
-            .group
-            .as_ref()
-            .filter(|_| self.isolated.contains(member))
-        {
+        if let Some(group) = self.group.as_ref().filter(|_| self.isolated.contains(member)) {
             group.set_isolated(member, false).await?;
         }
         Ok(self.isolated.remove(member))
@@ -314,9 +280,7 @@ impl Lab {
 
     /// The links from the instances to the main Redis, that of the replica left out.
     fn links_to_main(&self) -> Vec<Arc<ProxyLink>> {
-        let leads_to_main = |link: &&Arc<ProxyLink>| {
-            link.server == redis::name(0) && !link.belongs_to(redis::REPLICA)
-        };
+        let leads_to_main = |link: &&Arc<ProxyLink>| link.server == redis::name(0) && !link.belongs_to(redis::REPLICA);
         self.links.iter().filter(leads_to_main).cloned().collect()
     }
 
@@ -324,8 +288,7 @@ impl Lab {
     fn unknown_link(&self, name: &str) -> Failure {
         let links: Vec<_> = self.links.iter().map(|link| link.name()).collect();
         Failure::Unusable(match links.is_empty() {
-            true => "this lab has no links that can be cut: start one with `oversell lab --ways`"
-                .to_owned(),
+            true => "this lab has no links that can be cut: start one with `oversell lab --ways`".to_owned(),
             false => {
                 format!(
                     "the lab has no link {name}; it has {}; the name of a server means the links of all instances",
@@ -340,11 +303,7 @@ impl Lab {
     /// holds for a ZooKeeper member without a majority. A Galera node joins the others, of which one must run.
     pub async fn restart(&mut self, name: &str) -> Result<(), Failure> {
         let dependencies_up = self.dependencies_are_up(name);
-        let place = self
-            .members
-            .iter()
-            .position(|m| m.name == name)
-            .ok_or_else(|| self.unknown_member(name))?;
+        let place = self.members.iter().position(|m| m.name == name).ok_or_else(|| self.unknown_member(name))?;
         if let Some(clock) = self.clock(name).filter(|clock| clock.has_jumped()) {
             clock.set_offset(Duration::ZERO)?;
         }
@@ -361,30 +320,18 @@ impl Lab {
     pub fn member_exits(&self) -> impl Stream<Item = String> + use<> {
         let running = self.members.iter().filter(|m| m.pid().is_some());
         let running = running.filter_map(|m| Some((m.title(), m.process.as_ref()?.when_gone())));
-        running
-            .map(async |(title, end)| format!("{title} has ended: {}", end.await))
-            .collect::<FuturesUnordered<_>>()
+        running.map(async |(title, end)| format!("{title} has ended: {}", end.await)).collect::<FuturesUnordered<_>>()
     }
 
     /// Stops nginx, then the instances, which finish their requests (10 s at most), then the servers, which are killed if
     /// the folder is unnamed. Returns once no process is left. Dropping the future kills what is left.
     pub async fn stop(self) {
         self.folder.unpublish();
-        let servers = if self.folder.is_kept() {
-            SERVER_STOP_TIMEOUT
-        } else {
-            Duration::ZERO
-        };
-        for (tier, grace) in [
-            (Tier::Gate, SERVER_STOP_TIMEOUT),
-            (Tier::Instance, INSTANCE_STOP_TIMEOUT),
-            (Tier::Server, servers),
-        ] {
-            let running = self
-                .members
-                .iter()
-                .filter(|m| m.tier == tier)
-                .filter_map(|m| m.process.as_ref());
+        let servers = if self.folder.is_kept() { SERVER_STOP_TIMEOUT } else { Duration::ZERO };
+        for (tier, grace) in
+            [(Tier::Gate, SERVER_STOP_TIMEOUT), (Tier::Instance, INSTANCE_STOP_TIMEOUT), (Tier::Server, servers)]
+        {
+            let running = self.members.iter().filter(|m| m.tier == tier).filter_map(|m| m.process.as_ref());
             join_all(running.map(|process| process.stop(grace))).await;
         }
     }
@@ -406,22 +353,14 @@ impl Lab {
         if !zookeeper::is_member_name(name) {
             return servers.all(|m| m.name == name || m.pid().is_some());
         }
-        let ensemble: Vec<_> = servers
-            .filter(|m| zookeeper::is_member_name(&m.name))
-            .collect();
-        let up = ensemble
-            .iter()
-            .filter(|m| m.name == name || m.pid().is_some())
-            .count();
+        let ensemble: Vec<_> = servers.filter(|m| zookeeper::is_member_name(&m.name)).collect();
+        let up = ensemble.iter().filter(|m| m.name == name || m.pid().is_some()).count();
         2 * up > ensemble.len()
     }
 
     /// The member with this name, or the failure that names all members.
     fn member(&self, name: &str) -> Result<&Member, Failure> {
-        self.members
-            .iter()
-            .find(|m| m.name == name)
-            .ok_or_else(|| self.unknown_member(name))
+        self.members.iter().find(|m| m.name == name).ok_or_else(|| self.unknown_member(name))
     }
 
     /// The failure for a name of a member, with the names that the lab has.
@@ -446,11 +385,7 @@ fn processes(at: &mut Addresses) -> Vec<(String, &str, &mut u32)> {
     all.extend(nodes.map(|(n, node)| one(redis::name(n), node)));
     all.extend(at.mine.as_mut().map(|at| one(redis::MINE, at)));
     let zookeeper = &mut at.zookeeper;
-    all.push((
-        zookeeper::NAME.to_owned(),
-        &zookeeper.connect,
-        &mut zookeeper.pid,
-    ));
+    all.push((zookeeper::NAME.to_owned(), &zookeeper.connect, &mut zookeeper.pid));
     all.extend(at.replica.as_mut().map(|at| one(redis::REPLICA, at)));
     all.extend(at.sentinel.as_mut().map(|at| one(sentinel::SENTINEL, at)));
     let replicas = at.replicas.iter_mut().enumerate();

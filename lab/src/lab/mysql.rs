@@ -44,10 +44,7 @@ pub(super) const DURABILITY: [&str; 4] = [
 
 /// Options that turn off TLS, which some releases offer by default: without it the figures of all releases measure the same
 /// work.
-const NO_TLS_OPTIONS: [(Vendor, &str); 2] = [
-    (Vendor::MariaDb, "--skip-ssl"),
-    (Vendor::MySql, "--tls-version="),
-];
+const NO_TLS_OPTIONS: [(Vendor, &str); 2] = [(Vendor::MariaDb, "--skip-ssl"), (Vendor::MySql, "--tls-version=")];
 
 /// Whose MySQL it is: the two differ in options and in files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -72,11 +69,7 @@ impl MySqlProgram {
         let version = text.split_once("Ver ").map_or("", |(_, rest)| rest);
         let is_mysql = !version.is_empty() && !version.contains("MariaDB");
         Self {
-            kind: if is_mysql {
-                Vendor::MySql
-            } else {
-                Vendor::MariaDb
-            },
+            kind: if is_mysql { Vendor::MySql } else { Vendor::MariaDb },
             version: programs::version_number(version),
             path,
         }
@@ -87,12 +80,7 @@ impl MySqlProgram {
         let named = programs::server_program(("--mysql-server", option), MARIADB)?;
         let is_found = named.is_absolute();
         let instead = || programs::find("mysqld");
-        Ok(Self::with_version(
-            Some(named.clone())
-                .filter(|_| is_found)
-                .or_else(instead)
-                .unwrap_or(named),
-        ))
+        Ok(Self::with_version(Some(named.clone()).filter(|_| is_found).or_else(instead).unwrap_or(named)))
     }
 
     /// `MariaDB` or `MySQL`.
@@ -106,11 +94,7 @@ impl MySqlProgram {
     /// MariaDB's installer belongs to the server, so it is looked for beside it first.
     fn installer(&self) -> PathBuf {
         let beside = self.path.with_file_name(INSTALLER);
-        if programs::is_program(&beside) {
-            beside
-        } else {
-            programs::path(INSTALLER)
-        }
+        if programs::is_program(&beside) { beside } else { programs::path(INSTALLER) }
     }
 }
 
@@ -176,8 +160,7 @@ impl Galera {
     /// [`BOOTSTRAP_TIMEOUT`].
     async fn wait_until_bootstrapped(&self) -> Result<(), Failure> {
         let begun = async {
-            while !matches!(node_state(self.first).await, Ok((_, Some(state))) if state == SYNCED_STATE)
-            {
+            while !matches!(node_state(self.first).await, Ok((_, Some(state))) if state == SYNCED_STATE) {
                 sleep(BOOTSTRAP_POLL_INTERVAL).await;
             }
         };
@@ -193,14 +176,8 @@ impl Galera {
     /// The server's options for its place in the cluster.
     fn options(&self, folder: &Path, port: u16) -> Vec<String> {
         let all = self.peers.iter();
-        let all: Vec<_> = all
-            .map(|peer| format!("127.0.0.1:{}", peer.group_port))
-            .collect();
-        let PeerPorts {
-            group_port,
-            ist_port,
-            sst_port,
-        } = self.peers[self.index];
+        let all: Vec<_> = all.map(|peer| format!("127.0.0.1:{}", peer.group_port)).collect();
+        let PeerPorts { group_port, ist_port, sst_port } = self.peers[self.index];
         let mut options = vec![
             "--wsrep-on=ON".to_owned(),
             format!("--wsrep-provider={GALERA_LIBRARY}"),
@@ -239,12 +216,7 @@ fn sql_file_folder(folder: &Path) -> PathBuf {
 }
 
 /// Copies the empty database that labs share into `folder`; creates it first if it is missing.
-async fn copy_seed(
-    program: &MySqlProgram,
-    shared: &Path,
-    folder: &Path,
-    user: User,
-) -> Result<(), Failure> {
+async fn copy_seed(program: &MySqlProgram, shared: &Path, folder: &Path, user: User) -> Result<(), Failure> {
     let failed = |e: io::Error| unusable!("{NAME}: {e}");
     let changed = fs::metadata(&program.path).map_err(failed)?.mtime();
     let (title, version) = (program.title().to_lowercase(), &program.version);
@@ -266,18 +238,10 @@ async fn copy_seed(
 }
 
 /// Creates the system tables, an empty database `test`, and a root without password.
-async fn install(
-    program: &MySqlProgram,
-    folder: &Path,
-    log: &Path,
-    user: User,
-) -> Result<(), Failure> {
+async fn install(program: &MySqlProgram, folder: &Path, log: &Path, user: User) -> Result<(), Failure> {
     if program.kind == Vendor::MariaDb {
         let mut command = base_command(&program.installer(), folder, user);
-        command.args([
-            "--auth-root-authentication-method=normal",
-            "--skip-name-resolve",
-        ]);
+        command.args(["--auth-root-authentication-method=normal", "--skip-name-resolve"]);
         return run_to_success(INSTALLER, &command, log, user).await;
     }
     let sql = folder.join("first.sql");
@@ -295,20 +259,8 @@ fn install_log(folder: &Path) -> PathBuf {
 }
 
 /// Runs a program to its end, without a time limit; fails if its exit status is not 0. The error has the end of its log.
-async fn run_to_success(
-    name: &str,
-    command: &Command,
-    log: &Path,
-    user: User,
-) -> Result<(), Failure> {
-    let process = Process::spawn(ProcessSpec {
-        name,
-        command,
-        death_signal: "KILL",
-        user,
-        log,
-        console: None,
-    })?;
+async fn run_to_success(name: &str, command: &Command, log: &Path, user: User) -> Result<(), Failure> {
+    let process = Process::spawn(ProcessSpec { name, command, death_signal: "KILL", user, log, console: None })?;
     if process.wait_until_gone().await.is_success() {
         return Ok(());
     }
@@ -320,10 +272,7 @@ async fn run_to_success(
 /// no space in it; `./` keeps it from being relative to /usr.
 fn base_command(program: &Path, folder: &Path, user: User) -> Command {
     let mut command = Command::new(program);
-    command
-        .current_dir(folder)
-        .env("TMPDIR", folder)
-        .arg("--no-defaults");
+    command.current_dir(folder).env("TMPDIR", folder).arg("--no-defaults");
     // The server refuses to run as root without it.
     if user.is_root() {
         command.arg("--user=root");
@@ -333,43 +282,29 @@ fn base_command(program: &Path, folder: &Path, user: User) -> Command {
 }
 
 /// MariaDB's programs, each with its Debian package.
-pub(super) const REQUIREMENTS: [Requirement; 2] =
-    [(MARIADB, "mariadb-server"), (INSTALLER, "mariadb-server")];
+pub(super) const REQUIREMENTS: [Requirement; 2] = [(MARIADB, "mariadb-server"), (INSTALLER, "mariadb-server")];
 pub(super) const MARIADB: &str = "mariadbd";
 
 /// What a Galera cluster needs besides, each with its Debian package.
-pub(super) const GALERA_REQUIREMENTS: [Requirement; 2] =
-    [(GALERA_LIBRARY, "galera-4"), ("rsync", "rsync")];
+pub(super) const GALERA_REQUIREMENTS: [Requirement; 2] = [(GALERA_LIBRARY, "galera-4"), ("rsync", "rsync")];
 
 /// The pid file of the server at this port, by which it is known, and its Galera state; `None` if it cannot be a node.
 async fn node_state(port: u16) -> sqlx::Result<(String, Option<String>)> {
     const STATE: &str = "SHOW GLOBAL STATUS LIKE 'wsrep_local_state_comment'";
     let url = format!("mysql://root@127.0.0.1:{port}/test");
     let mut connection = MySqlConnection::connect(&url).await?;
-    let pid_file = sqlx::query_scalar("SELECT @@pid_file")
-        .fetch_one(&mut connection)
-        .await?;
-    let state: Option<(String, String)> = sqlx::query_as(STATE)
-        .fetch_optional(&mut connection)
-        .await?;
+    let pid_file = sqlx::query_scalar("SELECT @@pid_file").fetch_one(&mut connection).await?;
+    let state: Option<(String, String)> = sqlx::query_as(STATE).fetch_optional(&mut connection).await?;
     connection.close().await?;
     Ok((pid_file, state.map(|(_, state)| state)))
 }
 
 impl Server for MySql {
     fn requirements(&self) -> &'static [Requirement] {
-        const ALL: [Requirement; 4] = [
-            REQUIREMENTS[0],
-            REQUIREMENTS[1],
-            GALERA_REQUIREMENTS[0],
-            GALERA_REQUIREMENTS[1],
-        ];
-        let is_installed =
-            self.program.kind == Vendor::MySql || self.program.installer().is_absolute();
-        match (
-            &self.galera,
-            is_installed && self.program.path.is_absolute(),
-        ) {
+        const ALL: [Requirement; 4] =
+            [REQUIREMENTS[0], REQUIREMENTS[1], GALERA_REQUIREMENTS[0], GALERA_REQUIREMENTS[1]];
+        let is_installed = self.program.kind == Vendor::MySql || self.program.installer().is_absolute();
+        match (&self.galera, is_installed && self.program.path.is_absolute()) {
             (Some(_), true) => &GALERA_REQUIREMENTS,
             (Some(_), false) => &ALL,
             (None, true) => &[],
@@ -392,8 +327,7 @@ impl Server for MySql {
                     ));
                 }
                 if galera.index > 0 {
-                    user.create_folder(&folder.join("data"))
-                        .map_err(|e| unusable!("{NAME}: {e}"))?;
+                    user.create_folder(&folder.join("data")).map_err(|e| unusable!("{NAME}: {e}"))?;
                     return galera.wait_until_bootstrapped().await;
                 }
             }
@@ -407,30 +341,18 @@ impl Server for MySql {
 
     fn command(&self, folder: &Path, user: User) -> Command {
         let mut command = base_command(&self.program.path, folder, user);
-        let without_tls = NO_TLS_OPTIONS
-            .iter()
-            .filter(|(kind, _)| *kind == self.program.kind);
+        let without_tls = NO_TLS_OPTIONS.iter().filter(|(kind, _)| *kind == self.program.kind);
         command.args(without_tls.map(|(_, option)| option));
         command
-            .args([
-                "--bind-address=127.0.0.1",
-                "--skip-name-resolve",
-                "--max-connections=2000",
-            ])
-            .args([
-                "--character-set-server=utf8mb4",
-                "--collation-server=utf8mb4_general_ci",
-            ])
+            .args(["--bind-address=127.0.0.1", "--skip-name-resolve", "--max-connections=2000"])
+            .args(["--character-set-server=utf8mb4", "--collation-server=utf8mb4_general_ci"])
             .args(DURABILITY)
             .arg(format!("--port={}", self.port))
             // A relative path: a socket's full path is limited to 107 bytes.
             .arg("--socket=mariadbd.sock")
             // The X protocol would take a port of its own.
             .arg("--loose-mysqlx=OFF")
-            .arg(format!(
-                "--secure-file-priv={}",
-                sql_file_folder(folder).display()
-            ))
+            .arg(format!("--secure-file-priv={}", sql_file_folder(folder).display()))
             .arg(format!("--pid-file={}", pid_file(folder).display()));
         let galera = self.galera.iter();
         command.args(galera.flat_map(|galera| galera.options(folder, self.port)));

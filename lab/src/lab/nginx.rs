@@ -49,10 +49,7 @@ impl Server for Nginx {
     fn config_files(&self, _folder: &Path) -> Vec<(&'static str, String)> {
         let host = if self.lan { "0.0.0.0" } else { "127.0.0.1" };
         let ours = render_site(&format!("{host}:{}", self.port), &self.behind, &self.page);
-        vec![
-            ("nginx.conf", MAIN_CONFIG.to_owned()),
-            ("conf.d/oversell.conf", ours),
-        ]
+        vec![("nginx.conf", MAIN_CONFIG.to_owned()), ("conf.d/oversell.conf", ours)]
     }
 
     fn command(&self, folder: &Path, user: User) -> Command {
@@ -94,20 +91,10 @@ fn render_site(listen: &str, behind: &[u16], static_root: &Path) -> String {
         });
         lines.collect::<Vec<_>>().join("\n    ")
     };
-    let alone = |port: &u16| {
-        format!(
-            "upstream instance-{} {{server 127.0.0.1:{port};}}",
-            instance::name(*port)
-        )
-    };
-    let each = |of: &dyn Fn(&u16) -> String, between: &str| {
-        behind.iter().map(of).collect::<Vec<_>>().join(between)
-    };
+    let alone = |port: &u16| format!("upstream instance-{} {{server 127.0.0.1:{port};}}", instance::name(*port));
+    let each = |of: &dyn Fn(&u16) -> String, between: &str| behind.iter().map(of).collect::<Vec<_>>().join(between);
     SITE_TEMPLATE
-        .replace(
-            "${INSTANCE_NAMES}",
-            &each(&|port| instance::name(*port), "|"),
-        )
+        .replace("${INSTANCE_NAMES}", &each(&|port| instance::name(*port), "|"))
         .replace("${INSTANCE_SERVERS}", &each(&alone, "\n"))
         .replace("${HTTP_LISTEN}", listen)
         .replace("${UPSTREAM_SERVERS}", &servers(""))
@@ -131,9 +118,8 @@ mod tests {
     #[test]
     fn every_variable_of_the_template_is_filled_in() {
         let text = render_site("127.0.0.1:8080", &[8000, 8100], Path::new("/page"));
-        let left = text
-            .match_indices("${")
-            .find(|(at, _)| text[at + 2..].starts_with(|c: char| c.is_ascii_uppercase()));
+        let left =
+            text.match_indices("${").find(|(at, _)| text[at + 2..].starts_with(|c: char| c.is_ascii_uppercase()));
         assert_eq!(left, None);
         assert!(text.contains("127.0.0.1:8080"));
         assert!(text.contains("/page"));
@@ -142,13 +128,7 @@ mod tests {
     #[test]
     fn nginx_listens_beyond_loopback_only_on_request() {
         let settings = |lan| {
-            let nginx = Nginx {
-                program: NAME.into(),
-                port: 8080,
-                lan,
-                behind: vec![8000],
-                page: "/page".into(),
-            };
+            let nginx = Nginx { program: NAME.into(), port: 8080, lan, behind: vec![8000], page: "/page".into() };
             nginx.config_files(Path::new("/lab"))[1].1.clone()
         };
         assert!(settings(false).contains("listen      127.0.0.1:8080 "));
@@ -160,9 +140,7 @@ mod tests {
         let text = render_site("127.0.0.1:8080", &[8000, 8100], Path::new("/page"));
         for port in [8000, 8100] {
             assert!(
-                text.contains(&format!(
-                    "server 127.0.0.1:{port} max_fails=1 fail_timeout=2s;"
-                )),
+                text.contains(&format!("server 127.0.0.1:{port} max_fails=1 fail_timeout=2s;")),
                 "{port} is a peer"
             );
         }

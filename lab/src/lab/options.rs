@@ -55,12 +55,7 @@ pub struct Options {
     #[arg(long, conflicts_with = "sentinels")]
     pub class: bool,
     /// The ports of the instances, one for each
-    #[arg(
-        long = "instances",
-        value_name = "PORT,…",
-        value_delimiter = ',',
-        default_value = "8000,8100,8200"
-    )]
+    #[arg(long = "instances", value_name = "PORT,…", value_delimiter = ',', default_value = "8000,8100,8200")]
     pub instance_ports: Vec<u16>,
     /// How many MariaDB nodes: one alone, or several as one Galera cluster
     #[arg(long, value_name = "NODES", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=5))]
@@ -72,12 +67,7 @@ pub struct Options {
     #[arg(long, value_name = "PORT", default_value_t = 13306)]
     pub mysql_port: u16,
     /// The ports of the Redis nodes; the first is the main one
-    #[arg(
-        long,
-        value_name = "PORT,…",
-        value_delimiter = ',',
-        default_value = "16379,16380,16381,16382,16383"
-    )]
+    #[arg(long, value_name = "PORT,…", value_delimiter = ',', default_value = "16379,16380,16381,16382,16383")]
     pub redis_ports: Vec<u16>,
     /// How many ZooKeeper servers: one alone, or several as one ensemble
     #[arg(long, value_name = "SERVERS", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=7))]
@@ -177,12 +167,7 @@ impl Options {
     /// The options, with `lan`, `links` and `replica` if `class` is set.
     pub fn for_class(self) -> Self {
         let class = self.class;
-        Self {
-            lan: self.lan || class,
-            links: self.links || class,
-            replica: self.replica || class,
-            ..self
-        }
+        Self { lan: self.lan || class, links: self.links || class, replica: self.replica || class, ..self }
     }
 
     /// Whether the lab is to start this part.
@@ -209,9 +194,7 @@ impl Options {
             ));
         }
         if self.zookeeper == 0 {
-            return Err(unusable!(
-                "a lab needs at least one ZooKeeper server: --zookeeper"
-            ));
+            return Err(unusable!("a lab needs at least one ZooKeeper server: --zookeeper"));
         }
         if self.galera == 0 {
             return Err(unusable!("a lab needs at least one MariaDB node: --galera"));
@@ -259,13 +242,8 @@ mod tests {
 
     #[test]
     fn members_of_ensemble_and_cluster_have_consecutive_ports() {
-        let options = |first| Options {
-            zookeeper: 3,
-            zookeeper_port: first,
-            galera: 3,
-            mysql_port: first,
-            ..Options::default()
-        };
+        let options =
+            |first| Options { zookeeper: 3, zookeeper_port: first, galera: 3, mysql_port: first, ..Options::default() };
         for (first, ports) in [(12181, [12181, 12182, 12183]), (0, [0, 0, 0])] {
             assert_eq!(options(first).zookeeper_ports(), ports);
             assert_eq!(options(first).mysql_ports(), ports);

@@ -58,10 +58,7 @@ impl Programs {
     fn versions(&self) -> BTreeMap<String, String> {
         let mysql = format!("{} {}", self.mysql.title(), self.mysql.version);
         [
-            (
-                mysql::NAME,
-                Some(mysql).filter(|_| !self.mysql.version.is_empty()),
-            ),
+            (mysql::NAME, Some(mysql).filter(|_| !self.mysql.version.is_empty())),
             ("redis", redis::version(&self.redis)),
             (nginx::NAME, nginx::version(&self.nginx)),
         ]
@@ -91,23 +88,10 @@ impl Options {
         let program = self.instance_program()?;
         let page = nginx::static_root();
         let page_file = page.join("index.html");
-        let files = [
-            &*program,
-            &page_file,
-            &servers.redis,
-            &servers.mysql.path,
-            &servers.nginx,
-        ];
-        let files: Vec<_> = files
-            .into_iter()
-            .filter(|file| file.is_absolute())
-            .collect();
+        let files = [&*program, &page_file, &servers.redis, &servers.mysql.path, &servers.nginx];
+        let files: Vec<_> = files.into_iter().filter(|file| file.is_absolute()).collect();
         let (user, warning) = User::choose(&folder.path_of(""), &files);
-        let mut links = if self.has_links() {
-            link::open_all(&addresses)?
-        } else {
-            Vec::new()
-        };
+        let mut links = if self.has_links() { link::open_all(&addresses)? } else { Vec::new() };
         let replica_pair = self.replica_pair(&ports)?;
         let (clocks, unavailable) = match self.clocks(&folder, &servers.redis) {
             Ok(clocks) => (clocks, Vec::new()),
@@ -119,10 +103,7 @@ impl Options {
         members.extend(self.sentinel_group_members(&folder, &ports, &servers.redis));
         let kinds = self.fault_kinds(has_clocks);
         members.extend(self.instance_members(&folder, &program, &addresses, &links, &kinds, main));
-        members.extend(
-            main.into_iter()
-                .flat_map(|pair| self.replica_members(&folder, pair, &servers.redis)),
-        );
+        members.extend(main.into_iter().flat_map(|pair| self.replica_members(&folder, pair, &servers.redis)));
         // nginx needs an instance behind it.
         if !self.instance_ports.is_empty() {
             members.push(self.nginx_member(&folder, servers.nginx, page));
@@ -142,10 +123,7 @@ impl Options {
             follower_tasks: JoinSet::new(),
             folder,
             addresses,
-            settings: MemberSettings {
-                user,
-                console: self.console,
-            },
+            settings: MemberSettings { user, console: self.console },
             warning,
             unavailable,
             _ports: ports.claimed,
@@ -163,13 +141,7 @@ impl Options {
     ) -> Vec<Member> {
         let mut members = Vec::new();
         let mut server = |name: &str, part, server: Box<dyn Server>| {
-            members.push(Member::new(
-                folder,
-                name,
-                server,
-                Tier::Server,
-                self.has(part),
-            ));
+            members.push(Member::new(folder, name, server, Tier::Server, self.has(part)));
         };
         for (index, &port) in ports.mysql.iter().enumerate() {
             let peers = ports.nodes.clone();
@@ -177,32 +149,19 @@ impl Options {
                 program: servers.mysql.clone(),
                 shared: folder.shared_files_folder(),
                 port,
-                galera: (!peers.is_empty()).then_some(Galera {
-                    index,
-                    first: ports.mysql[0],
-                    peers,
-                }),
+                galera: (!peers.is_empty()).then_some(Galera { index, first: ports.mysql[0], peers }),
             };
             server(&mysql::name(index), Part::MySql, Box::new(node));
         }
         for (index, &port) in ports.zookeeper.iter().enumerate() {
             let peers = ports.peers.clone();
-            let member = ZooKeeper {
-                class_path: servers.class_path.clone(),
-                index,
-                port,
-                peers,
-            };
+            let member = ZooKeeper { class_path: servers.class_path.clone(), index, port, peers };
             server(&zookeeper::name(index), Part::ZooKeeper, Box::new(member));
         }
         for (index, &port) in self.redis_ports.iter().enumerate() {
             let role = match (index, main) {
-                (0, Some(main)) => Role::Main {
-                    announced_port: main.main.proxy.port(),
-                },
-                (0, None) => Role::Main {
-                    announced_port: port,
-                },
+                (0, Some(main)) => Role::Main { announced_port: main.main.proxy.port() },
+                (0, None) => Role::Main { announced_port: port },
                 _ => Role::Independent,
             };
             let node = Redis {
@@ -245,11 +204,7 @@ impl Options {
         };
         let main = format!("127.0.0.1:{}", self.redis_ports[0]);
         let main = Arc::new(ProxyLink::open(redis::REPLICA, &redis::name(0), &main)?);
-        Ok(Some(ProxiedReplica {
-            main,
-            replica,
-            sentinel,
-        }))
+        Ok(Some(ProxiedReplica { main, replica, sentinel }))
     }
 
     /// The clocks of all Redis nodes; none in a lab without links. The error says why no clock can jump.
@@ -274,12 +229,7 @@ impl Options {
     }
 
     /// The replica and the Sentinel of a main Redis whose instances know one address.
-    fn replica_members(
-        &self,
-        folder: &Folder,
-        pair: &ProxiedReplica,
-        program: &Path,
-    ) -> [Member; 2] {
+    fn replica_members(&self, folder: &Folder, pair: &ProxiedReplica, program: &Path) -> [Member; 2] {
         let main = pair.main.proxy.port();
         let replica = Redis {
             program: program.to_owned(),
@@ -296,41 +246,25 @@ impl Options {
             replicas: 1,
             in_sentinel_group: false,
         };
-        let servers: [(_, Box<dyn Server>); 2] = [
-            (redis::REPLICA, Box::new(replica)),
-            (sentinel::SENTINEL, Box::new(sentinel)),
-        ];
-        servers.map(|(name, server)| {
-            Member::new(folder, name, server, Tier::Server, self.has(Part::Redis))
-        })
+        let servers: [(_, Box<dyn Server>); 2] =
+            [(redis::REPLICA, Box::new(replica)), (sentinel::SENTINEL, Box::new(sentinel))];
+        servers.map(|(name, server)| Member::new(folder, name, server, Tier::Server, self.has(Part::Redis)))
     }
 
     fn nginx_member(&self, folder: &Folder, program: PathBuf, page: PathBuf) -> Member {
-        let nginx = Box::new(Nginx {
-            program,
-            port: self.http_port,
-            lan: self.lan,
-            behind: self.instance_ports.clone(),
-            page,
-        });
+        let nginx =
+            Box::new(Nginx { program, port: self.http_port, lan: self.lan, behind: self.instance_ports.clone(), page });
         let starts = self.has(Part::Nginx) && self.has(Part::Instances);
         Member::new(folder, nginx::NAME, nginx, Tier::Gate, starts)
     }
 
     /// Replicas and Sentinels of a main Redis whose instances ask the Sentinels.
-    fn sentinel_group_members(
-        &self,
-        folder: &Folder,
-        ports: &PortPlan,
-        program: &Path,
-    ) -> Vec<Member> {
+    fn sentinel_group_members(&self, folder: &Folder, ports: &PortPlan, program: &Path) -> Vec<Member> {
         let Some(group) = &ports.group else {
             return Vec::new();
         };
         let main = self.redis_ports[0];
-        let server = |name: &str, server| {
-            Member::new(folder, name, server, Tier::Server, self.has(Part::Redis))
-        };
+        let server = |name: &str, server| Member::new(folder, name, server, Tier::Server, self.has(Part::Redis));
         let replicas = group.members.iter().skip(1).map(|(name, port)| {
             let replica = Redis {
                 program: program.to_owned(),
@@ -368,17 +302,12 @@ impl Options {
         let all = self.instance_ports.iter().enumerate();
         all.map(move |(n, &port)| {
             let name = instance::name(port);
-            let visible =
-                link::addresses_through_links(&name, &self.addresses_for_instance(n, at), links);
+            let visible = link::addresses_through_links(&name, &self.addresses_for_instance(n, at), links);
             let named = instance::cluster_members(at).chain(instance::cluster_members(&visible));
             // The Sentinel and the replica know the main Redis by the address of its link.
-            let main =
-                main.map(|of| instance::cluster_member(&redis::name(0), &of.main.proxy.address()));
+            let main = main.map(|of| instance::cluster_member(&redis::name(0), &of.main.proxy.address()));
             let named = named.chain(main);
-            let members = (
-                "OVERSELL__CLUSTER__MEMBERS".to_owned(),
-                named.collect::<Vec<_>>().join(","),
-            );
+            let members = ("OVERSELL__CLUSTER__MEMBERS".to_owned(), named.collect::<Vec<_>>().join(","));
             let strategy = self.strategy.clone();
             let strategy = strategy.map(|slug| ("OVERSELL__STOCK__STRATEGY".to_owned(), slug));
             let strategy: Vec<_> = strategy.into_iter().collect();
@@ -402,25 +331,15 @@ impl Options {
     fn addresses_for_instance(&self, index: usize, at: &Addresses) -> Addresses {
         let own = at.mysql_nodes().nth(index % usize::from(self.galera));
         match (self.writers, own) {
-            (Writers::Each, Some(own)) => Addresses {
-                mysql: own.clone(),
-                galera: Vec::new(),
-                ..at.clone()
-            },
+            (Writers::Each, Some(own)) => Addresses { mysql: own.clone(), galera: Vec::new(), ..at.clone() },
             _ => at.clone(),
         }
     }
 
     /// The kinds of faults that this lab can inject and others cannot, as [`FaultControl`] has them.
     fn fault_kinds(&self, has_clocks: bool) -> Vec<&'static str> {
-        let has = [
-            ("ways", self.has_links()),
-            ("replica", self.replica),
-            ("clocks", has_clocks),
-        ];
-        has.into_iter()
-            .filter_map(|(kind, has)| has.then_some(kind))
-            .collect()
+        let has = [("ways", self.has_links()), ("replica", self.replica), ("clocks", has_clocks)];
+        has.into_iter().filter_map(|(kind, has)| has.then_some(kind)).collect()
     }
 
     /// The addresses of all parts; every pid is 0.
@@ -439,36 +358,21 @@ impl Options {
             Some(instance) if !self.has(Part::Nginx) => *instance,
             _ => self.http_port,
         };
-        let instance = |port: &u16| addresses::InstanceAddress {
-            name: instance::name(*port),
-            url: url(*port),
-            pid: 0,
-        };
+        let instance = |port: &u16| addresses::InstanceAddress { name: instance::name(*port), url: url(*port), pid: 0 };
         Addresses {
             http: url(entry),
             instances: self.instance_ports.iter().map(instance).collect(),
             mysql: mysql(&ports.mysql[0]),
             galera: ports.mysql[1..].iter().map(mysql).collect(),
             redis: self.redis_ports.iter().map(|port| redis(*port)).collect(),
-            zookeeper: addresses::ZooKeeper {
-                connect: zookeeper.join(","),
-                pid: 0,
-            },
+            zookeeper: addresses::ZooKeeper { connect: zookeeper.join(","), pid: 0 },
             nginx: process(url(self.http_port)),
             mine: Some(redis(ports.mine)),
-            replica: ports
-                .replica_and_sentinel
-                .map(|(replica, _)| redis(replica)),
-            sentinel: ports
-                .replica_and_sentinel
-                .map(|(_, sentinel)| redis(sentinel)),
+            replica: ports.replica_and_sentinel.map(|(replica, _)| redis(replica)),
+            sentinel: ports.replica_and_sentinel.map(|(_, sentinel)| redis(sentinel)),
             replicas: group(|group| group.members[1..].iter().map(|(_, port)| *port).collect()),
             sentinels: group(|group| group.sentinels.clone()),
-            phones: self
-                .lan
-                .then(lan_address)
-                .and_then(Result::ok)
-                .map(|ip| format!("http://{ip}:{}", self.http_port)),
+            phones: self.lan.then(lan_address).and_then(Result::ok).map(|ip| format!("http://{ip}:{}", self.http_port)),
             admin: admin_token(self.lan),
             versions: BTreeMap::new(),
             control: self.control.clone(),
@@ -486,9 +390,7 @@ fn lan_address() -> io::Result<IpAddr> {
 
 /// The token from the environment; without one, a new one with `--lan`, else `None`.
 fn admin_token(lan: bool) -> Option<Token> {
-    let given = std::env::var(ADMIN_TOKEN_VARIABLE)
-        .ok()
-        .filter(|token| !token.is_empty());
+    let given = std::env::var(ADMIN_TOKEN_VARIABLE).ok().filter(|token| !token.is_empty());
     given.map(Token).or_else(|| lan.then(Token::fresh))
 }
 
@@ -499,25 +401,13 @@ mod tests {
     #[test]
     fn the_instances_write_to_one_node_or_each_to_a_node_of_its_own() {
         let written = |writers| {
-            let options = Options {
-                instance_ports: vec![1, 2, 3, 4],
-                galera: 3,
-                writers,
-                ..Options::default()
-            };
-            let ports = PortPlan {
-                mysql: vec![11, 12, 13],
-                ..PortPlan::default()
-            };
+            let options = Options { instance_ports: vec![1, 2, 3, 4], galera: 3, writers, ..Options::default() };
+            let ports = PortPlan { mysql: vec![11, 12, 13], ..PortPlan::default() };
             let at = options.addresses(&ports);
             let each = (0..4).map(|n| options.addresses_for_instance(n, &at).mysql.url);
-            each.map(|url| url["mysql://root@127.0.0.1:".len()..].to_owned())
-                .collect::<Vec<_>>()
+            each.map(|url| url["mysql://root@127.0.0.1:".len()..].to_owned()).collect::<Vec<_>>()
         };
         assert_eq!(written(Writers::One), ["11/test"; 4]);
-        assert_eq!(
-            written(Writers::Each),
-            ["11/test", "12/test", "13/test", "11/test"]
-        );
+        assert_eq!(written(Writers::Each), ["11/test", "12/test", "13/test", "11/test"]);
     }
 }

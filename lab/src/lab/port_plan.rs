@@ -45,9 +45,8 @@ impl Options {
     pub(super) fn claim_ports(&mut self) -> Result<PortPlan, Failure> {
         let mut ports = PortPlan::default();
         let wanted = self.requested_ports().into_iter();
-        let claimed: Vec<u16> = wanted
-            .map(|(server, port, option)| ports.claim(port, &server, option))
-            .collect::<Result<_, _>>()?;
+        let claimed: Vec<u16> =
+            wanted.map(|(server, port, option)| ports.claim(port, &server, option)).collect::<Result<_, _>>()?;
         let mut claimed = claimed.into_iter();
         let mut next = |ports: usize| claimed.by_ref().take(ports).collect::<Vec<_>>();
         self.http_port = next(1)[0];
@@ -68,12 +67,7 @@ impl Options {
             })
             .collect();
         let peers: Result<_, Failure> = (0..members(self.zookeeper))
-            .map(|_| {
-                Ok(PeerPorts {
-                    quorum: free(zookeeper::NAME)?,
-                    election: free(zookeeper::NAME)?,
-                })
-            })
+            .map(|_| Ok(PeerPorts { quorum: free(zookeeper::NAME)?, election: free(zookeeper::NAME)? }))
             .collect();
         let mine = free(redis::MINE)?;
         let pair = match self.replica {
@@ -84,14 +78,11 @@ impl Options {
             0 => None,
             sentinels => {
                 let main = Ok((redis::name(0), self.redis_ports[0]));
-                let replicas = (0..GROUP_REPLICAS)
-                    .map(|n| Ok((redis::replica_name(n), free(redis::REPLICA)?)));
+                let replicas = (0..GROUP_REPLICAS).map(|n| Ok((redis::replica_name(n), free(redis::REPLICA)?)));
                 let members = [main].into_iter().chain(replicas);
                 Some(SentinelGroup {
                     members: members.collect::<Result<_, Failure>>()?,
-                    sentinels: (0..sentinels)
-                        .map(|_| free(sentinel::SENTINEL))
-                        .collect::<Result<_, _>>()?,
+                    sentinels: (0..sentinels).map(|_| free(sentinel::SENTINEL)).collect::<Result<_, _>>()?,
                 })
             }
         };

@@ -55,11 +55,7 @@ impl Port {
             .chain(FREE_PORT_RANGE.start..first)
             .find_map(|number| Self::claim_number(number).ok())
             .ok_or_else(|| {
-                unusable!(
-                    "no port from {} to {} is free: stop other labs",
-                    FREE_PORT_RANGE.start,
-                    FREE_PORT_RANGE.end
-                )
+                unusable!("no port from {} to {} is free: stop other labs", FREE_PORT_RANGE.start, FREE_PORT_RANGE.end)
             })
     }
 
@@ -69,10 +65,7 @@ impl Port {
         let name = SocketAddr::from_abstract_name(format!("oversell-lab-port-{number}"))?;
         let claim = UnixListener::bind_addr(&name)?;
         TcpListener::bind((Ipv4Addr::LOCALHOST, number))?;
-        Ok(Self {
-            number,
-            _claim: claim,
-        })
+        Ok(Self { number, _claim: claim })
     }
 
     pub fn number(&self) -> u16 {
@@ -87,9 +80,7 @@ mod tests {
 
     #[test]
     fn no_port_is_handed_out_twice_while_it_is_held() {
-        let ports: Vec<Port> = (0..200)
-            .map(|_| Port::claim(0, "any", "--any").unwrap())
-            .collect();
+        let ports: Vec<Port> = (0..200).map(|_| Port::claim(0, "any", "--any").unwrap()).collect();
         let numbers: HashSet<u16> = ports.iter().map(Port::number).collect();
         assert_eq!(numbers.len(), ports.len());
     }
@@ -100,19 +91,14 @@ mod tests {
         assert!(Port::claim(port.number(), "any", "--any").is_err());
         let number = port.number();
         drop(port);
-        assert!(
-            Port::claim(number, "any", "--any").is_ok(),
-            "given back when dropped"
-        );
+        assert!(Port::claim(number, "any", "--any").is_ok(), "given back when dropped");
     }
 
     #[test]
     fn an_occupied_port_is_named_with_its_server_and_the_option() {
         let stranger = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let number = stranger.local_addr().unwrap().port();
-        let error = Port::claim(number, "mysql", "--mysql-port")
-            .unwrap_err()
-            .to_string();
+        let error = Port::claim(number, "mysql", "--mysql-port").unwrap_err().to_string();
         assert_eq!(
             error,
             format!(

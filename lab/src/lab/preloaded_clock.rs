@@ -31,24 +31,14 @@ const MAP_FAILED: isize = -1;
 /// The system call's number on platforms with two 64-bit words in a time.
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 const CLOCK_GETTIME: c_long = 228;
-#[cfg(all(
-    target_os = "linux",
-    any(target_arch = "aarch64", target_arch = "riscv64")
-))]
+#[cfg(all(target_os = "linux", any(target_arch = "aarch64", target_arch = "riscv64")))]
 const CLOCK_GETTIME: c_long = 113;
 
 unsafe extern "C" {
     fn syscall(number: c_long, ...) -> c_long;
     fn getenv(name: *const c_char) -> *const c_char;
     fn open(path: *const c_char, flags: c_int, ...) -> c_int;
-    fn mmap(
-        at: *mut c_void,
-        length: usize,
-        protection: c_int,
-        flags: c_int,
-        file: c_int,
-        from: i64,
-    ) -> *mut c_void;
+    fn mmap(at: *mut c_void, length: usize, protection: c_int, flags: c_int, file: c_int, from: i64) -> *mut c_void;
 }
 
 /// The mapped file; null until it is mapped.
@@ -113,10 +103,7 @@ unsafe extern "C" fn gettimeofday(time: *mut Time, _zone: *mut c_void) -> c_int 
 /// Replaces the C library's function: the time with the offset, in seconds.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn time(seconds: *mut i64) -> i64 {
-    let mut now = Time {
-        seconds: 0,
-        parts: 0,
-    };
+    let mut now = Time { seconds: 0, parts: 0 };
     // SAFETY: the first pointer is to `now`; the caller's is null or valid.
     unsafe {
         clock_gettime(CLOCK_REALTIME_COARSE, &mut now);

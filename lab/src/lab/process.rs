@@ -102,11 +102,7 @@ impl Process {
     pub(super) fn spawn(spec: ProcessSpec<'_>) -> Result<Self, Failure> {
         let (name, console) = (spec.name, spec.console);
         let failed = |e: std::io::Error| unusable!("{name} cannot be started: {e}");
-        let output = OpenOptions::new()
-            .create(true)
-            .append(true)
-            .open(spec.log)
-            .map_err(failed)?;
+        let output = OpenOptions::new().create(true).append(true).open(spec.log).map_err(failed)?;
         let mut command = with_setpriv(spec.command, spec.death_signal, spec.user);
         command.process_group(0).stdin(Stdio::null());
         match console {
@@ -136,12 +132,7 @@ impl Process {
             })
             .map_err(failed)?;
         match starting.recv() {
-            Ok(Ok(pid)) => Ok(Self {
-                pid,
-                log: spec.log.to_owned(),
-                state,
-                reaper: Some(reaper),
-            }),
+            Ok(Ok(pid)) => Ok(Self { pid, log: spec.log.to_owned(), state, reaper: Some(reaper) }),
             Ok(Err(e)) => Err(failed(e)),
             Err(_) => Err(unusable!("{name} cannot be started")),
         }
@@ -160,8 +151,7 @@ impl Process {
     pub(super) fn is_stopped(&self) -> bool {
         let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.pid)).unwrap_or_default();
         // The program's name comes before, in brackets, and may contain any character.
-        stat.rsplit_once(')')
-            .is_some_and(|(_, rest)| rest.trim_start().starts_with('T'))
+        stat.rsplit_once(')').is_some_and(|(_, rest)| rest.trim_start().starts_with('T'))
     }
 
     /// Signals the process and its children; does nothing if the process has ended.
@@ -187,11 +177,7 @@ impl Process {
     pub(super) fn when_gone(&self) -> impl Future<Output = ExitResult> + Send + use<> {
         let mut state = self.state.clone();
         async move {
-            match state
-                .wait_for(|s| matches!(s, ProcessState::Gone(_)))
-                .await
-                .as_deref()
-            {
+            match state.wait_for(|s| matches!(s, ProcessState::Gone(_))).await.as_deref() {
                 Ok(ProcessState::Gone(end)) => *end,
                 _ => ExitResult(None),
             }
@@ -204,10 +190,7 @@ impl Process {
         if !grace.is_zero() {
             self.signal(Signal::SIGTERM, kill);
             self.signal_group(Signal::SIGCONT);
-            if tokio::time::timeout(grace, self.wait_until_gone())
-                .await
-                .is_ok()
-            {
+            if tokio::time::timeout(grace, self.wait_until_gone()).await.is_ok() {
                 return;
             }
         }
@@ -228,11 +211,7 @@ impl Process {
         let text = String::from_utf8_lossy(&text);
         let lines: Vec<&str> = text.lines().collect();
         let last = &lines[lines.len().saturating_sub(TAIL_LINES)..];
-        format!(
-            "{full}the end of {}:\n  {}",
-            self.log.display(),
-            last.join("\n  ")
-        )
+        format!("{full}the end of {}:\n  {}", self.log.display(), last.join("\n  "))
     }
 }
 
@@ -268,12 +247,9 @@ fn with_setpriv(command: &Command, death_signal: &str, user: User) -> Command {
 
 /// Forwards lines to the console until the last writer is gone.
 fn forward_lines(lines: ChildStdout, console: &ConsoleLineHandler) {
-    BufReader::new(lines)
-        .split(b'\n')
-        .map_while(Result::ok)
-        .for_each(|line| {
-            console(String::from_utf8_lossy(&line).into_owned());
-        });
+    BufReader::new(lines).split(b'\n').map_while(Result::ok).for_each(|line| {
+        console(String::from_utf8_lossy(&line).into_owned());
+    });
 }
 
 /// Waits for the exit, then kills the rest of the group and waits until it is gone; reports each step in `state`.

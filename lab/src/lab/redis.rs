@@ -26,8 +26,7 @@ const MAX_MEMORY: &str = "256mb";
 const MINE_MAX_MEMORY: &str = "32mb";
 
 /// Options by which every write goes to the append-only file, which is flushed every second.
-pub(super) const APPEND_ONLY_OPTIONS: [&str; 4] =
-    ["--appendonly", "yes", "--appendfsync", "everysec"];
+pub(super) const APPEND_ONLY_OPTIONS: [&str; 4] = ["--appendonly", "yes", "--appendfsync", "everysec"];
 /// The option that names a replica's host: it announces only its port by itself.
 const ANNOUNCED_HOST_OPTIONS: [&str; 2] = ["--replica-announce-ip", "127.0.0.1"];
 /// Options of a node that keeps nothing: no append-only file; no node writes snapshots.
@@ -35,19 +34,8 @@ const NO_PERSISTENCE_OPTIONS: [&str; 2] = ["--appendonly", "no"];
 
 /// Options that make [`PEER_USER`], as whom members and Sentinels of a group log in to each other. Sentinels before Redis 6.2
 /// cannot.
-const PEER_USER_OPTIONS: [&str; 11] = [
-    "--user",
-    PEER_USER,
-    "on",
-    ">peer",
-    "~*",
-    "&*",
-    "+@all",
-    "--masteruser",
-    PEER_USER,
-    "--masterauth",
-    PEER_USER,
-];
+const PEER_USER_OPTIONS: [&str; 11] =
+    ["--user", PEER_USER, "on", ">peer", "~*", "&*", "+@all", "--masteruser", PEER_USER, "--masterauth", PEER_USER];
 /// The user of the group, and its password.
 pub(super) const PEER_USER: &str = "peer";
 
@@ -112,9 +100,7 @@ impl Server for Redis {
     }
 
     fn config_files(&self, _folder: &Path) -> Vec<(&'static str, String)> {
-        let clock = self
-            .has_clock
-            .then(|| (clock::OFFSET_FILE, clock::NO_OFFSET.to_owned()));
+        let clock = self.has_clock.then(|| (clock::OFFSET_FILE, clock::NO_OFFSET.to_owned()));
         clock.into_iter().collect()
     }
 
@@ -128,9 +114,7 @@ impl Server for Redis {
             _ => MAX_MEMORY,
         };
         add_common_options(&mut command, self.port, folder);
-        command
-            .args(NO_EVICTION_OPTIONS)
-            .args(["--maxmemory", memory]);
+        command.args(NO_EVICTION_OPTIONS).args(["--maxmemory", memory]);
         if self.in_sentinel_group {
             command.args(PEER_USER_OPTIONS);
         }
@@ -140,10 +124,11 @@ impl Server for Redis {
                 .args(ANNOUNCED_HOST_OPTIONS)
                 .args(["--replica-announce-port", &announced_port.to_string()]),
             Role::Independent | Role::Mine => command.args(NO_PERSISTENCE_OPTIONS),
-            Role::Replica { of } => command
-                .args(APPEND_ONLY_OPTIONS)
-                .args(ANNOUNCED_HOST_OPTIONS)
-                .args(["--replicaof", "127.0.0.1", &of.to_string()]),
+            Role::Replica { of } => command.args(APPEND_ONLY_OPTIONS).args(ANNOUNCED_HOST_OPTIONS).args([
+                "--replicaof",
+                "127.0.0.1",
+                &of.to_string(),
+            ]),
         };
         command
     }
@@ -183,14 +168,8 @@ fn add_common_options(command: &mut Command, port: u16, folder: &Path) {
 pub(super) async fn info_of_process(port: u16, pid: u32) -> Result<InfoDict, String> {
     let ask = async {
         let mut connection = redis_at(&format!("redis://127.0.0.1:{port}")).await?;
-        redis::cmd("INFO")
-            .query_async::<InfoDict>(&mut connection)
-            .await
+        redis::cmd("INFO").query_async::<InfoDict>(&mut connection).await
     };
     let info = ask.await.map_err(|e: redis::RedisError| e.to_string())?;
-    if info.get("process_id") == Some(pid) {
-        Ok(info)
-    } else {
-        Err("another server answers".to_owned())
-    }
+    if info.get("process_id") == Some(pid) { Ok(info) } else { Err("another server answers".to_owned()) }
 }

@@ -103,9 +103,8 @@ impl Server for Sentinel {
             self.sentinels / 2 + 1,
         );
         if self.in_sentinel_group {
-            settings += &format!(
-                "sentinel auth-user {GROUP_NAME} {PEER_USER}\nsentinel auth-pass {GROUP_NAME} {PEER_USER}\n"
-            );
+            settings +=
+                &format!("sentinel auth-user {GROUP_NAME} {PEER_USER}\nsentinel auth-pass {GROUP_NAME} {PEER_USER}\n");
         }
         vec![(CONFIG_FILE, settings)]
     }
@@ -124,10 +123,7 @@ impl Server for Sentinel {
             shorten_timers(self.port).await.map_err(|e| e.to_string())?;
             let knows_all = async {
                 let followers = connected_replicas(self.port).await?.len();
-                RedisResult::Ok(
-                    followers == self.replicas
-                        && other_sentinels(self.port).await? + 1 == self.sentinels,
-                )
+                RedisResult::Ok(followers == self.replicas && other_sentinels(self.port).await? + 1 == self.sentinels)
             };
             if knows_all.await.map_err(|e| e.to_string())? || !context.dependencies_up {
                 Ok(())
@@ -141,10 +137,7 @@ impl Server for Sentinel {
 
 /// `SENTINEL` with this subcommand for the group.
 fn sentinel_command(command: &str) -> Cmd {
-    redis::cmd("SENTINEL")
-        .arg(command)
-        .arg(GROUP_NAME)
-        .to_owned()
+    redis::cmd("SENTINEL").arg(command).arg(GROUP_NAME).to_owned()
 }
 
 /// Connects to the Sentinel or Redis at this port of loopback.
@@ -155,31 +148,23 @@ async fn connect(port: u16) -> RedisResult<MultiplexedConnection> {
 /// The replicas that the Sentinel at `port` sees connected to the main Redis, each with the fields of `SENTINEL REPLICAS`.
 async fn connected_replicas(port: u16) -> RedisResult<Vec<HashMap<String, String>>> {
     let mut connection = connect(port).await?;
-    let mut replicas: Vec<HashMap<String, String>> = sentinel_command("REPLICAS")
-        .query_async(&mut connection)
-        .await?;
-    replicas.retain(|one| {
-        one.get("master-link-status")
-            .is_some_and(|link| link == "ok")
-    });
+    let mut replicas: Vec<HashMap<String, String>> = sentinel_command("REPLICAS").query_async(&mut connection).await?;
+    replicas.retain(|one| one.get("master-link-status").is_some_and(|link| link == "ok"));
     Ok(replicas)
 }
 
 /// How many other Sentinels the one at `port` knows.
 async fn other_sentinels(port: u16) -> RedisResult<usize> {
     let mut connection = connect(port).await?;
-    let known: HashMap<String, String> = sentinel_command("MASTER")
-        .query_async(&mut connection)
-        .await?;
+    let known: HashMap<String, String> = sentinel_command("MASTER").query_async(&mut connection).await?;
     let others = known.get("num-other-sentinels");
     Ok(others.and_then(|n| n.parse().ok()).unwrap_or(0))
 }
 
 /// The port of the main Redis, by the Sentinel at `port`.
 async fn leader_port(port: u16) -> RedisResult<u16> {
-    let (_, leader): (String, u16) = sentinel_command("GET-MASTER-ADDR-BY-NAME")
-        .query_async(&mut connect(port).await?)
-        .await?;
+    let (_, leader): (String, u16) =
+        sentinel_command("GET-MASTER-ADDR-BY-NAME").query_async(&mut connect(port).await?).await?;
     Ok(leader)
 }
 
@@ -189,9 +174,7 @@ impl SentinelGroup {
         for port in &self.sentinels {
             if let Ok(Ok(leads)) = timeout(PLANNED_FAILOVER_TIMEOUT, leader_port(*port)).await {
                 let mut members = self.members.iter();
-                return members
-                    .find(|(_, port)| *port == leads)
-                    .map(|(name, _)| name.as_str());
+                return members.find(|(_, port)| *port == leads).map(|(name, _)| name.as_str());
             }
         }
         None
@@ -210,19 +193,14 @@ impl SentinelGroup {
         let port = self.port_of(member)?;
         let updated = async {
             let mut connection = connect(port).await?;
-            let lines = [
-                ["ACL", "SETUSER", PEER_USER, rights],
-                ["CLIENT", "KILL", "USER", PEER_USER],
-            ];
+            let lines = [["ACL", "SETUSER", PEER_USER, rights], ["CLIENT", "KILL", "USER", PEER_USER]];
             for [command, rest @ ..] in lines {
                 let command = redis::cmd(command).arg(&rest).to_owned();
                 command.exec_async(&mut connection).await?;
             }
             RedisResult::Ok(())
         };
-        updated
-            .await
-            .map_err(|e| unusable!("{member} did not change the rights of its peers: {e}"))
+        updated.await.map_err(|e| unusable!("{member} did not change the rights of its peers: {e}"))
     }
 
     /// Makes the Sentinels promote this replica: `SENTINEL FAILOVER`, for which nothing need be down and nobody votes. They
@@ -231,24 +209,14 @@ impl SentinelGroup {
     /// Errors: it leads already, no Sentinel runs, or 60 s are over.
     pub(super) async fn fail_over(&self, to: &str, running: &[u16]) -> Result<(), Failure> {
         let to = self.port_of(to)?;
-        let sentinels: Vec<_> = self
-            .sentinels
-            .iter()
-            .filter(|port| running.contains(port))
-            .collect();
-        let &&first = sentinels
-            .first()
-            .ok_or_else(|| unusable!("no Sentinel runs; start one first"))?;
+        let sentinels: Vec<_> = self.sentinels.iter().filter(|port| running.contains(port)).collect();
+        let &&first = sentinels.first().ok_or_else(|| unusable!("no Sentinel runs; start one first"))?;
         let failed = |e: redis::RedisError| unusable!("the Sentinels did not promote it: {e}");
         if leader_port(first).await.map_err(failed)? == to {
             return Err(unusable!("it is the main one already"));
         }
         let promotion = async {
-            for (_, port) in self
-                .members
-                .iter()
-                .filter(|(_, port)| running.contains(port))
-            {
+            for (_, port) in self.members.iter().filter(|(_, port)| running.contains(port)) {
                 let priority = if *port == to { "1" } else { "100" };
                 redis::cmd("CONFIG")
                     .arg(&["SET", "replica-priority", priority])
@@ -263,10 +231,7 @@ impl SentinelGroup {
             let mut requested = None::<Instant>;
             while leader_port(first).await? != to {
                 if requested.is_none_or(|at| at.elapsed() > FAILOVER_TIMEOUT) {
-                    match sentinel_command("FAILOVER")
-                        .exec_async(&mut connect(first).await?)
-                        .await
-                    {
+                    match sentinel_command("FAILOVER").exec_async(&mut connect(first).await?).await {
                         Ok(()) => requested = Some(Instant::now()),
                         Err(error) if matches!(error.code(), Some("INPROG" | "NOGOODSLAVE")) => {}
                         Err(error) => return Err(error),
@@ -293,9 +258,9 @@ async fn would_promote(port: u16, to: u16) -> RedisResult<bool> {
     let field = |one: &HashMap<String, String>, what| one.get(what).and_then(|n| n.parse().ok());
     let followers = connected_replicas(port).await?;
     Ok(followers.iter().any(|one| field(one, "port") == Some(to))
-        && followers.iter().all(|one| {
-            (field(one, "port") == Some(to)) == (field(one, "slave-priority") == Some(1_u16))
-        }))
+        && followers
+            .iter()
+            .all(|one| (field(one, "port") == Some(to)) == (field(one, "slave-priority") == Some(1_u16))))
 }
 
 /// Sets INFO-PERIOD to 1 s (default 10) and TILT-PERIOD to 3 s (default 30). A Sentinel forgets both when it restarts.
@@ -303,10 +268,7 @@ async fn would_promote(port: u16, to: u16) -> RedisResult<bool> {
 async fn shorten_timers(port: u16) -> RedisResult<()> {
     let mut connection = connect(port).await?;
     let periods = ["DEBUG", "INFO-PERIOD", "1000", "TILT-PERIOD", "3000"];
-    let reply = redis::cmd("SENTINEL")
-        .arg(&periods)
-        .exec_async(&mut connection)
-        .await;
+    let reply = redis::cmd("SENTINEL").arg(&periods).exec_async(&mut connection).await;
     match reply {
         Err(error) if error.is_io_error() => Err(error),
         _ => Ok(()),
@@ -317,29 +279,19 @@ async fn shorten_timers(port: u16) -> RedisResult<()> {
 pub(super) async fn promote(port: u16) -> Result<(), Failure> {
     let failed = |e: redis::RedisError| unusable!("the Sentinel refused the fail-over: {e}");
     let mut connection = connect(port).await.map_err(failed)?;
-    let reply = sentinel_command("FAILOVER")
-        .exec_async(&mut connection)
-        .await;
+    let reply = sentinel_command("FAILOVER").exec_async(&mut connection).await;
     reply.map_err(failed)
 }
 
 /// Waits until each link leads to another server than at the call; fails after [`PLANNED_FAILOVER_TIMEOUT`].
 pub(super) async fn wait_until_promoted(links: &[Arc<ProxyLink>]) -> Result<(), Failure> {
     let all = join_all(links.iter().map(|link| link.proxy.wait_until_redirected()));
-    let promoted = within_limit(
-        PLANNED_FAILOVER_TIMEOUT,
-        "the Sentinel promoted no replica",
-        all,
-    );
+    let promoted = within_limit(PLANNED_FAILOVER_TIMEOUT, "the Sentinel promoted no replica", all);
     promoted.await.map(drop)
 }
 
 /// Waits for `awaited`. After `limit` the error says what did not happen.
-async fn within_limit<T>(
-    limit: Duration,
-    failure: &str,
-    awaited: impl Future<Output = T>,
-) -> Result<T, Failure> {
+async fn within_limit<T>(limit: Duration, failure: &str, awaited: impl Future<Output = T>) -> Result<T, Failure> {
     let late = |_| unusable!("{failure} within {} s", limit.as_secs());
     timeout(limit, awaited).await.map_err(late)
 }
@@ -347,11 +299,7 @@ async fn within_limit<T>(
 /// Makes the first Redis the main one again and the other its replica; returns once `links` lead to it and the replica has caught
 /// up, and fails after 40 s.
 pub(super) async fn restore(of: &ProxiedReplica, links: &[Arc<ProxyLink>]) -> Result<(), Failure> {
-    let ProxiedReplica {
-        main,
-        replica,
-        sentinel: port,
-    } = of;
+    let ProxiedReplica { main, replica, sentinel: port } = of;
     let (replica, port) = (*replica, *port);
     let failed = |e: redis::RedisError| unusable!("the first Redis was not promoted: {e}");
     let restored = async {
@@ -361,10 +309,7 @@ pub(super) async fn restore(of: &ProxiedReplica, links: &[Arc<ProxyLink>]) -> Re
             let (_, now): (String, u16) = leader_query.query_async(connection).await?;
             // The Sentinel names it already while it promotes; the links follow afterwards.
             RedisResult::Ok(
-                now == main.proxy.port()
-                    && links
-                        .iter()
-                        .all(|link| link.proxy.target() == main.proxy.target()),
+                now == main.proxy.port() && links.iter().all(|link| link.proxy.target() == main.proxy.target()),
             )
         };
         if !is_first(&mut connection).await? {
@@ -373,10 +318,7 @@ pub(super) async fn restore(of: &ProxiedReplica, links: &[Arc<ProxyLink>]) -> Re
         }
         while !is_first(&mut connection).await? {
             // Refused until the Sentinel knows that the old main Redis follows.
-            sentinel_command("FAILOVER")
-                .exec_async(&mut connection)
-                .await
-                .ok();
+            sentinel_command("FAILOVER").exec_async(&mut connection).await.ok();
             sleep(FAILOVER_POLL_INTERVAL).await;
         }
         replicate_from(connect(replica).await?, main.proxy.port()).await?;
@@ -392,11 +334,7 @@ pub(super) async fn restore(of: &ProxiedReplica, links: &[Arc<ProxyLink>]) -> Re
 
 /// Makes this Redis a replica of the one at `port`, and waits, without a limit, until it has caught up.
 async fn replicate_from(mut replica: MultiplexedConnection, port: u16) -> RedisResult<()> {
-    redis::cmd("REPLICAOF")
-        .arg("127.0.0.1")
-        .arg(port)
-        .exec_async(&mut replica)
-        .await?;
+    redis::cmd("REPLICAOF").arg("127.0.0.1").arg(port).exec_async(&mut replica).await?;
     let info = redis::cmd("INFO").arg("replication").to_owned();
     while !has_caught_up(&info.query_async(&mut replica).await?) {
         sleep(FAILOVER_POLL_INTERVAL).await;
@@ -433,14 +371,9 @@ async fn redirect_on_failover(
         // "<group> <old address> <old port> <new address> <new port>"
         if let Some(port) = words.split_whitespace().nth(4) {
             let to = format!("127.0.0.1:{port}");
-            let to = if to == of.main.proxy.address() {
-                of.main.proxy.target()
-            } else {
-                to
-            };
+            let to = if to == of.main.proxy.address() { of.main.proxy.target() } else { to };
             links.iter().for_each(|link| link.proxy.redirect(&to));
-            let line =
-                format!("{SENTINEL} | the main Redis is at {to} now, and the instances follow");
+            let line = format!("{SENTINEL} | the main Redis is at {to} now, and the instances follow");
             console.map(|console| console.send(line).ok());
         }
     }

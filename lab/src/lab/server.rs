@@ -63,8 +63,7 @@ pub(super) trait Server: Debug + Send + Sync {
             user.create_folder(folder)?;
             for (place, text) in self.config_files(folder) {
                 let file = folder.join(place);
-                file.parent()
-                    .map_or(Ok(()), |folder| user.create_folder(folder))?;
+                file.parent().map_or(Ok(()), |folder| user.create_folder(folder))?;
                 fs::write(&file, text)?;
                 user.take_ownership(&file)?;
             }
@@ -129,26 +128,12 @@ pub(super) struct Member {
 }
 
 impl Member {
-    pub(super) fn new(
-        lab: &Folder,
-        name: &str,
-        server: Box<dyn Server>,
-        tier: Tier,
-        starts_with_lab: bool,
-    ) -> Self {
+    pub(super) fn new(lab: &Folder, name: &str, server: Box<dyn Server>, tier: Tier, starts_with_lab: bool) -> Self {
         let folder = match tier {
             Tier::Instance => lab.path_of(&format!("instance-{name}")),
             Tier::Server | Tier::Gate => lab.path_of(name),
         };
-        Self {
-            name: name.to_owned(),
-            server,
-            folder,
-            tier,
-            starts_with_lab,
-            process: None,
-            prepared: false,
-        }
+        Self { name: name.to_owned(), server, folder, tier, starts_with_lab, process: None, prepared: false }
     }
 
     /// The name for people, such as `instance 8100` or `redis`.
@@ -161,11 +146,7 @@ impl Member {
 
     /// Prepares the folder at the first call, starts the server and waits until it is healthy. One that does not become healthy
     /// is left running. A process from before is killed.
-    pub(super) async fn start(
-        &mut self,
-        dependencies_up: bool,
-        settings: &MemberSettings,
-    ) -> Result<(), Failure> {
+    pub(super) async fn start(&mut self, dependencies_up: bool, settings: &MemberSettings) -> Result<(), Failure> {
         if !self.prepared {
             self.server.prepare(&self.folder, settings.user).await?;
             self.prepared = true;
@@ -176,33 +157,21 @@ impl Member {
             death_signal: self.server.death_signal(),
             user: settings.user,
             log: &self.folder.with_extension("log"),
-            console: settings
-                .console
-                .as_ref()
-                .filter(|_| self.tier == Tier::Instance)
-                .map(|lines| {
-                    let (name, lines) = (self.name.clone(), lines.clone());
-                    // The receiver may be gone.
-                    Box::new(move |line| drop(lines.send(format!("{name} | {line}"))))
-                        as ConsoleLineHandler
-                }),
+            console: settings.console.as_ref().filter(|_| self.tier == Tier::Instance).map(|lines| {
+                let (name, lines) = (self.name.clone(), lines.clone());
+                // The receiver may be gone.
+                Box::new(move |line| drop(lines.send(format!("{name} | {line}")))) as ConsoleLineHandler
+            }),
         })?;
         let title = self.title();
         let process = self.process.insert(process);
-        let context = CheckContext {
-            folder: &self.folder,
-            pid: process.pid(),
-            dependencies_up,
-        };
+        let context = CheckContext { folder: &self.folder, pid: process.pid(), dependencies_up };
         wait_until_healthy(&title, process, || self.server.check_health(context)).await
     }
 
     /// The pid of its process; `None` if it does not run.
     pub(super) fn pid(&self) -> Option<u32> {
-        self.process
-            .as_ref()
-            .filter(|p| p.is_running())
-            .map(Process::pid)
+        self.process.as_ref().filter(|p| p.is_running()).map(Process::pid)
     }
 
     /// Whether it runs, is stopped by a signal, or has no process or one that has ended, which count as killed.
@@ -216,10 +185,7 @@ impl Member {
 
     /// Its process; fails if it does not run.
     pub(super) fn running_process(&self) -> Result<&Process, Failure> {
-        self.process
-            .as_ref()
-            .filter(|p| p.is_running())
-            .ok_or_else(|| unusable!("{} is not running", self.title()))
+        self.process.as_ref().filter(|p| p.is_running()).ok_or_else(|| unusable!("{} is not running", self.title()))
     }
 }
 
@@ -259,18 +225,12 @@ async fn wait_until_healthy<'a>(
 }
 
 /// Checks that an instance with a name that `is_ours` answers a GET at this port, with 200; the error says what is wrong.
-pub(super) async fn check_instance(
-    port: u16,
-    path: &str,
-    is_ours: impl Fn(&str) -> bool,
-) -> Result<(), String> {
+pub(super) async fn check_instance(port: u16, path: &str, is_ours: impl Fn(&str) -> bool) -> Result<(), String> {
     let request = client().get(format!("http://127.0.0.1:{port}{path}"));
     let answer = request.timeout(CHECK_TIMEOUT).answer().await;
     let answer = answer.map_err(|e| e.to_string())?;
     match answer.instance() {
-        Some(name) if !is_ours(name) => {
-            Err(format!("instance {name} answers, which is not of this lab"))
-        }
+        Some(name) if !is_ours(name) => Err(format!("instance {name} answers, which is not of this lab")),
         Some(_) if answer.status == StatusCode::OK => Ok(()),
         Some(_) => Err(format!("{path} says {}", answer.status)),
         None => Err("another server answers".to_owned()),

@@ -12,28 +12,17 @@ impl Lab {
     pub async fn start(options: Options) -> Result<Self, Failure> {
         let progress = options.progress;
         let mut lab = options.plan()?;
-        let complete = lab
-            .members
-            .iter()
-            .all(|m| m.tier != Tier::Server || m.starts_with_lab);
+        let complete = lab.members.iter().all(|m| m.tier != Tier::Server || m.starts_with_lab);
         let progress = if progress {
-            stdout::progress_bar(
-                lab.members.iter().filter(|m| m.starts_with_lab).count(),
-                false,
-            )
+            stdout::progress_bar(lab.members.iter().filter(|m| m.starts_with_lab).count(), false)
         } else {
             ProgressBar::hidden()
         };
         for tier in [Tier::Server, Tier::Instance, Tier::Gate] {
-            let members = lab
-                .members
-                .iter_mut()
-                .filter(|m| m.tier == tier && m.starts_with_lab);
+            let members = lab.members.iter_mut().filter(|m| m.tier == tier && m.starts_with_lab);
             try_join_all(members.map(async |member| {
                 // Servers start together, so a member of an ensemble can count on its majority.
-                member
-                    .start(complete || tier == Tier::Server, &lab.settings)
-                    .await?;
+                member.start(complete || tier == Tier::Server, &lab.settings).await?;
                 progress.inc(1);
                 let name = member.title();
                 progress.set_message(localized!("{name} 已启动", "{name} is up"));
@@ -43,8 +32,7 @@ impl Lab {
         }
         if let Some(of) = lab.replica_pair.clone() {
             let (links, console) = (lab.links_to_main(), lab.settings.console.clone());
-            lab.follower_tasks
-                .spawn(sentinel::follow_failovers(of, links, console));
+            lab.follower_tasks.spawn(sentinel::follow_failovers(of, links, console));
         }
         progress.finish_and_clear();
         if let Some(version) = zookeeper::version(&lab.addresses.zookeeper.connect).await {

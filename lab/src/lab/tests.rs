@@ -31,24 +31,12 @@ async fn start_error(options: Options) -> String {
 const TEST_TIMEOUT: Duration = Duration::from_secs(30);
 
 fn only_parts(parts: &[Part]) -> Options {
-    let all = [
-        Part::MySql,
-        Part::Redis,
-        Part::ZooKeeper,
-        Part::Instances,
-        Part::Nginx,
-    ];
-    Options {
-        without: all.into_iter().filter(|p| !parts.contains(p)).collect(),
-        ..Options::default()
-    }
+    let all = [Part::MySql, Part::Redis, Part::ZooKeeper, Part::Instances, Part::Nginx];
+    Options { without: all.into_iter().filter(|p| !parts.contains(p)).collect(), ..Options::default() }
 }
 
 fn one_redis() -> Options {
-    Options {
-        redis_ports: vec![0],
-        ..only_parts(&[Part::Redis])
-    }
+    Options { redis_ports: vec![0], ..only_parts(&[Part::Redis]) }
 }
 
 fn servers_without_instances() -> Options {
@@ -84,10 +72,7 @@ async fn wait_until(what: &str, holds: impl Fn() -> bool) {
 
 async fn query_text(url: &str, query: &'static str) -> String {
     let mut connection = MySqlConnection::connect(url).await.unwrap();
-    sqlx::query_scalar(query)
-        .fetch_one(&mut connection)
-        .await
-        .unwrap()
+    sqlx::query_scalar(query).fetch_one(&mut connection).await.unwrap()
 }
 
 async fn ping(redis: &str) -> String {
@@ -103,40 +88,23 @@ async fn servers_answer_during_the_lab_and_nothing_is_left_after() {
     let lab = start(servers_without_instances()).await;
     let at = lab.addresses().clone();
     let (pids, ports, folder) = (pids(&at), ports(&lab), lab.folder.path_of(""));
-    assert_eq!(
-        pids.len(),
-        8,
-        "one database, five Redis nodes and that of visitors' scripts, one ZooKeeper"
-    );
+    assert_eq!(pids.len(), 8, "one database, five Redis nodes and that of visitors' scripts, one ZooKeeper");
     assert_eq!(at.nginx.pid, 0, "left out");
 
-    assert_eq!(
-        query_text(&at.mysql.url, "SELECT CAST(DATABASE() AS CHAR)").await,
-        "test"
-    );
+    assert_eq!(query_text(&at.mysql.url, "SELECT CAST(DATABASE() AS CHAR)").await, "test");
     for node in &at.redis {
         assert_eq!(ping(&node.url).await, "PONG");
     }
-    assert_eq!(
-        four_letter_word(&at.zookeeper.connect, "ruok").await,
-        "imok"
-    );
+    assert_eq!(four_letter_word(&at.zookeeper.connect, "ruok").await, "imok");
     let leader = lab.zookeeper_leader().await;
     assert_eq!(leader.as_deref(), Some("zookeeper"), "alone it leads");
-    let published: Addresses =
-        serde_json::from_slice(&std::fs::read(folder.join("lab.json")).unwrap()).unwrap();
+    let published: Addresses = serde_json::from_slice(&std::fs::read(folder.join("lab.json")).unwrap()).unwrap();
     assert_eq!(published, at);
 
     lab.stop().await;
-    assert!(
-        pids.iter().all(|pid| group_is_gone(*pid)),
-        "a process is left"
-    );
+    assert!(pids.iter().all(|pid| group_is_gone(*pid)), "a process is left");
     for port in ports {
-        assert!(
-            TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok(),
-            "somebody still listens on {port}"
-        );
+        assert!(TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok(), "somebody still listens on {port}");
     }
     assert!(!folder.exists(), "the folder is left");
 }
@@ -145,15 +113,8 @@ async fn servers_answer_during_the_lab_and_nothing_is_left_after() {
 async fn an_occupied_port_is_refused_by_name_and_its_owner_left_alone() {
     let stranger = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let port = stranger.local_addr().unwrap().port();
-    let error = start_error(Options {
-        redis_ports: vec![0, port],
-        ..one_redis()
-    })
-    .await;
-    assert!(
-        error.contains(&format!("port {port} for redis-2 is occupied")),
-        "{error}"
-    );
+    let error = start_error(Options { redis_ports: vec![0, port], ..one_redis() }).await;
+    assert!(error.contains(&format!("port {port} for redis-2 is occupied")), "{error}");
     assert!(error.contains("--redis-ports"), "{error}");
     assert!(!error.contains('\n'), "one line: {error}");
     assert!(TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_ok());
@@ -161,30 +122,16 @@ async fn an_occupied_port_is_refused_by_name_and_its_owner_left_alone() {
 
 #[tokio::test]
 async fn a_port_that_is_asked_for_twice_is_refused() {
-    let error = start_error(Options {
-        http_port: 25_000,
-        mysql_port: 25_000,
-        ..one_redis()
-    })
-    .await;
-    assert_eq!(
-        error,
-        "port 25000 is asked for twice: each server needs its own"
-    );
+    let error = start_error(Options { http_port: 25_000, mysql_port: 25_000, ..one_redis() }).await;
+    assert_eq!(error, "port 25000 is asked for twice: each server needs its own");
 }
 
 #[tokio::test]
 async fn a_server_that_fails_to_start_is_named_with_its_log() {
-    let options = Options {
-        instance_ports: vec![0],
-        program: Some("/bin/false".into()),
-        ..only_parts(&[Part::Instances])
-    };
+    let options =
+        Options { instance_ports: vec![0], program: Some("/bin/false".into()), ..only_parts(&[Part::Instances]) };
     let error = start_error(options).await;
-    assert!(
-        error.contains("ended at its start (exit status: 1)"),
-        "{error}"
-    );
+    assert!(error.contains("ended at its start (exit status: 1)"), "{error}");
     assert!(error.contains("the end of "), "{error}");
 }
 
@@ -193,10 +140,7 @@ async fn a_killed_server_comes_back_on_its_port_with_its_data() {
     let mut lab = start(only_parts(&[Part::MySql])).await;
     let at = lab.addresses().clone();
     let mut connection = MySqlConnection::connect(&at.mysql.url).await.unwrap();
-    for sql in [
-        "CREATE TABLE kept (n INT) ENGINE = InnoDB",
-        "INSERT INTO kept VALUES (7)",
-    ] {
+    for sql in ["CREATE TABLE kept (n INT) ENGINE = InnoDB", "INSERT INTO kept VALUES (7)"] {
         connection.execute(sql).await.unwrap();
     }
 
@@ -208,10 +152,7 @@ async fn a_killed_server_comes_back_on_its_port_with_its_data() {
     lab.restart("mysql").await.unwrap();
     assert_eq!(lab.addresses().mysql.url, at.mysql.url);
     assert_ne!(lab.addresses().mysql.pid, at.mysql.pid);
-    assert_eq!(
-        query_text(&at.mysql.url, "SELECT CAST(n AS CHAR) FROM kept").await,
-        "7"
-    );
+    assert_eq!(query_text(&at.mysql.url, "SELECT CAST(n AS CHAR) FROM kept").await, "7");
     lab.stop().await;
 }
 
@@ -236,11 +177,7 @@ async fn a_paused_server_is_silent_and_does_not_block_the_stop() {
 
 #[tokio::test]
 async fn a_part_left_out_has_an_address_and_can_start_later() {
-    let mut lab = start(Options {
-        redis_ports: vec![0],
-        ..only_parts(&[])
-    })
-    .await;
+    let mut lab = start(Options { redis_ports: vec![0], ..only_parts(&[]) }).await;
     let url = lab.addresses().redis[0].url.clone();
     assert!(lab.pause("redis").is_err(), "it does not run");
     lab.restart("redis").await.unwrap();
@@ -251,34 +188,18 @@ async fn a_part_left_out_has_an_address_and_can_start_later() {
 
 #[tokio::test]
 async fn an_ensemble_elects_another_leader_after_a_kill() {
-    let mut lab = start(Options {
-        zookeeper: 3,
-        ..only_parts(&[Part::ZooKeeper])
-    })
-    .await;
+    let mut lab = start(Options { zookeeper: 3, ..only_parts(&[Part::ZooKeeper]) }).await;
     let at = lab.addresses().zookeeper.clone();
     let members: Vec<&str> = at.connect.split(',').collect();
     assert_eq!(members.len(), 3);
     assert_eq!(Some(at.pid), lab.pid("zookeeper"));
-    assert!(
-        ["zookeeper-2", "zookeeper-3"]
-            .iter()
-            .all(|name| lab.pid(name).is_some())
-    );
-    let answers = join_all(
-        members
-            .iter()
-            .map(|member| four_letter_word(member, "srvr")),
-    )
-    .await;
+    assert!(["zookeeper-2", "zookeeper-3"].iter().all(|name| lab.pid(name).is_some()));
+    let answers = join_all(members.iter().map(|member| four_letter_word(member, "srvr"))).await;
     let follows = |answer: &&String| answer.lines().any(|line| line == "Mode: follower");
     assert_eq!(answers.iter().filter(follows).count(), 2, "all have joined");
     let leader = lab.zookeeper_leader().await.unwrap();
-    let client = zookeeper_client::Client::connect(&at.connect)
-        .await
-        .unwrap();
-    let create =
-        zookeeper_client::CreateMode::Persistent.with_acls(zookeeper_client::Acls::anyone_all());
+    let client = zookeeper_client::Client::connect(&at.connect).await.unwrap();
+    let create = zookeeper_client::CreateMode::Persistent.with_acls(zookeeper_client::Acls::anyone_all());
     client.create("/kept", b"7", &create).await.unwrap();
     drop(client);
 
@@ -293,25 +214,15 @@ async fn an_ensemble_elects_another_leader_after_a_kill() {
     };
     assert_ne!(next, leader);
     lab.restart(&leader).await.unwrap();
-    assert_eq!(
-        lab.zookeeper_leader().await,
-        Some(next),
-        "the one that comes back follows"
-    );
-    let client = zookeeper_client::Client::connect(&at.connect)
-        .await
-        .unwrap();
+    assert_eq!(lab.zookeeper_leader().await, Some(next), "the one that comes back follows");
+    let client = zookeeper_client::Client::connect(&at.connect).await.unwrap();
     assert_eq!(client.get_data("/kept").await.unwrap().0, b"7");
     lab.stop().await;
 }
 
 #[tokio::test]
 async fn a_member_without_a_majority_is_up_and_has_no_leader() {
-    let mut lab = start(Options {
-        zookeeper: 3,
-        ..only_parts(&[])
-    })
-    .await;
+    let mut lab = start(Options { zookeeper: 3, ..only_parts(&[]) }).await;
     lab.restart("zookeeper-2").await.unwrap();
     assert_eq!(lab.zookeeper_leader().await, None);
     lab.restart("zookeeper-3").await.unwrap();
@@ -321,10 +232,7 @@ async fn a_member_without_a_majority_is_up_and_has_no_leader() {
 
 #[tokio::test]
 async fn two_labs_run_side_by_side() {
-    let (one, two) = tokio::join!(
-        start(servers_without_instances()),
-        start(servers_without_instances())
-    );
+    let (one, two) = tokio::join!(start(servers_without_instances()), start(servers_without_instances()));
     assert!(ports(&one).iter().all(|port| !ports(&two).contains(port)));
     one.stop().await;
     assert_eq!(
@@ -338,18 +246,10 @@ async fn two_labs_run_side_by_side() {
 #[tokio::test]
 async fn a_start_that_is_given_up_leaves_nothing() {
     let dir = tempfile::tempdir().unwrap();
-    let options = Options {
-        dir: Some(dir.path().to_owned()),
-        ..servers_without_instances()
-    };
+    let options = Options { dir: Some(dir.path().to_owned()), ..servers_without_instances() };
     let mut start = Box::pin(Lab::start(options));
     // Stop as soon as the first server writes: the others are then at all stages of their start.
-    let begun = wait_until("a log", || {
-        dir.path()
-            .join("redis.log")
-            .metadata()
-            .is_ok_and(|log| log.len() > 0)
-    });
+    let begun = wait_until("a log", || dir.path().join("redis.log").metadata().is_ok_and(|log| log.len() > 0));
     tokio::select! {
         biased;
         _ = &mut start => panic!("it was not to get that far"),
@@ -363,11 +263,7 @@ async fn a_start_that_is_given_up_leaves_nothing() {
 async fn a_folder_that_no_lab_made_is_not_emptied() {
     let dir = tempfile::tempdir().unwrap();
     std::fs::write(dir.path().join("precious"), "x").unwrap();
-    let error = start_error(Options {
-        dir: Some(dir.path().to_owned()),
-        ..one_redis()
-    })
-    .await;
+    let error = start_error(Options { dir: Some(dir.path().to_owned()), ..one_redis() }).await;
     assert!(error.contains("was not made by a lab"), "{error}");
     assert!(dir.path().join("precious").exists());
 }
@@ -376,43 +272,24 @@ async fn a_folder_that_no_lab_made_is_not_emptied() {
 async fn a_folder_serves_one_lab_at_a_time() {
     let dir = tempfile::tempdir().unwrap();
     let dir = dir.path();
-    let named = || Options {
-        dir: Some(dir.to_owned()),
-        ..one_redis()
-    };
+    let named = || Options { dir: Some(dir.to_owned()), ..one_redis() };
     let first = start(named()).await;
-    assert_eq!(
-        &Addresses::read_running_lab(&dir.join("lab.json")).unwrap(),
-        first.addresses()
-    );
+    assert_eq!(&Addresses::read_running_lab(&dir.join("lab.json")).unwrap(), first.addresses());
     let error = start_error(named()).await;
     assert!(error.contains("a lab is already running in"), "{error}");
     first.stop().await;
-    assert!(
-        dir.join("redis.log").exists(),
-        "what it wrote can be read afterwards"
-    );
-    assert!(
-        !dir.join("lab.json").exists(),
-        "nobody can rely on it any more"
-    );
+    assert!(dir.join("redis.log").exists(), "what it wrote can be read afterwards");
+    assert!(!dir.join("lab.json").exists(), "nobody can rely on it any more");
     start(named()).await.stop().await;
 }
 
 /// The kernel ends a child when the thread that forked it ends; a runtime's threads end with it.
 #[test]
 fn a_lab_outlives_the_runtime_that_started_it() {
-    let runtime = || {
-        tokio::runtime::Builder::new_multi_thread()
-            .worker_threads(1)
-            .enable_all()
-            .build()
-            .unwrap()
-    };
+    let runtime = || tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
     let first = runtime();
-    let lab = std::thread::spawn(move || {
-        first.block_on(async { tokio::spawn(Lab::start(one_redis())).await.unwrap() })
-    });
+    let lab =
+        std::thread::spawn(move || first.block_on(async { tokio::spawn(Lab::start(one_redis())).await.unwrap() }));
     let lab = lab.join().unwrap().unwrap();
     runtime().block_on(async {
         assert_eq!(ping(&lab.addresses().redis[0].url).await, "PONG");
@@ -427,15 +304,8 @@ const HELD_LAB_FOLDER: &str = "OVERSELL_TEST_HOLD_A_LAB";
 #[ignore = "the other half of the next test, which runs it as a process of its own"]
 async fn hold_a_lab() {
     let dir = std::env::var_os(HELD_LAB_FOLDER).unwrap();
-    let lab = start(Options {
-        dir: Some(dir.into()),
-        ..servers_without_instances()
-    })
-    .await;
-    println!(
-        "\npids {}",
-        serde_json::to_string(&pids(lab.addresses())).unwrap()
-    );
+    let lab = start(Options { dir: Some(dir.into()), ..servers_without_instances() }).await;
+    println!("\npids {}", serde_json::to_string(&pids(lab.addresses())).unwrap());
     std::future::pending::<()>().await;
 }
 
@@ -443,34 +313,20 @@ async fn hold_a_lab() {
 async fn nothing_is_left_of_a_lab_that_is_killed() {
     let dir = tempfile::tempdir().unwrap();
     let mut child = Command::new(std::env::current_exe().unwrap())
-        .args([
-            "--exact",
-            "lab::tests::hold_a_lab",
-            "--ignored",
-            "--nocapture",
-        ])
+        .args(["--exact", "lab::tests::hold_a_lab", "--ignored", "--nocapture"])
         .env(HELD_LAB_FOLDER, dir.path())
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
     let output = BufReader::new(child.stdout.take().unwrap());
-    let line = output
-        .lines()
-        .map(Result::unwrap)
-        .find(|l| l.starts_with("pids "))
-        .expect("the lab did not start");
+    let line = output.lines().map(Result::unwrap).find(|l| l.starts_with("pids ")).expect("the lab did not start");
     let pids: Vec<u32> = serde_json::from_str(&line["pids ".len()..]).unwrap();
     assert!(pids.iter().all(|pid| is_running(*pid)));
 
     kill(Pid::from_raw(child.id().cast_signed()), Signal::SIGKILL).unwrap();
     child.wait().unwrap();
-    wait_until("the end of all its processes", || {
-        !pids.iter().any(|pid| is_running(*pid))
-    })
-    .await;
-    let error = Addresses::read_running_lab(&dir.path().join("lab.json"))
-        .unwrap_err()
-        .to_string();
+    wait_until("the end of all its processes", || !pids.iter().any(|pid| is_running(*pid))).await;
+    let error = Addresses::read_running_lab(&dir.path().join("lab.json")).unwrap_err().to_string();
     assert!(error.contains("was killed"), "{error}");
 }
 
@@ -481,8 +337,7 @@ fn processes_in(folder: &Path) -> Vec<u32> {
     pids.filter(|pid| {
         let arguments = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
         let runs_in = std::fs::read_link(format!("/proc/{pid}/cwd")).unwrap_or_default();
-        runs_in.starts_with(folder)
-            || String::from_utf8_lossy(&arguments).contains(folder.to_str().unwrap())
+        runs_in.starts_with(folder) || String::from_utf8_lossy(&arguments).contains(folder.to_str().unwrap())
     })
     .collect()
 }

@@ -24,17 +24,9 @@ impl User {
         }
         let entry = unistd::User::from_name(UNPRIVILEGED_USER).ok().flatten();
         let Some(nobody) = entry.map(|user| Self(Some((user.uid, user.gid)))) else {
-            return (
-                Self(None),
-                Some(format!(
-                    "the servers run as root: there is no user {UNPRIVILEGED_USER}"
-                )),
-            );
+            return (Self(None), Some(format!("the servers run as root: there is no user {UNPRIVILEGED_USER}")));
         };
-        match std::iter::once(&folder)
-            .chain(files)
-            .find(|path| !nobody.can_read(path))
-        {
+        match std::iter::once(&folder).chain(files).find(|path| !nobody.can_read(path)) {
             None => (nobody, None),
             Some(path) => (
                 Self(None),
@@ -50,14 +42,8 @@ impl User {
     /// Whether the user can read the file: tries it, because mode bits are not the only permissions.
     fn can_read(self, path: &Path) -> bool {
         let mut command = Command::new("setpriv");
-        command
-            .args(self.setpriv_options())
-            .args(["--", "test", "-r"])
-            .arg(path);
-        command
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null());
+        command.args(self.setpriv_options()).args(["--", "test", "-r"]).arg(path);
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         command.status().is_ok_and(|status| status.success())
     }
 
@@ -73,11 +59,7 @@ impl User {
     /// Options of `setpriv` that switch to the user; none for the user who started the lab.
     pub(super) fn setpriv_options(self) -> Vec<String> {
         self.0.map_or_else(Vec::new, |(uid, gid)| {
-            vec![
-                format!("--reuid={uid}"),
-                format!("--regid={gid}"),
-                "--clear-groups".to_owned(),
-            ]
+            vec![format!("--reuid={uid}"), format!("--regid={gid}"), "--clear-groups".to_owned()]
         })
     }
 
@@ -90,9 +72,7 @@ impl User {
     /// Makes the user the owner; does nothing if it is the user who started the lab.
     pub(super) fn take_ownership(self, path: &Path) -> io::Result<()> {
         match self.0 {
-            Some((uid, gid)) => {
-                std::os::unix::fs::chown(path, Some(uid.as_raw()), Some(gid.as_raw()))
-            }
+            Some((uid, gid)) => std::os::unix::fs::chown(path, Some(uid.as_raw()), Some(gid.as_raw())),
             None => Ok(()),
         }
     }

@@ -45,8 +45,7 @@ pub(super) fn name(index: usize) -> String {
 
 /// Whether this is the name of a ZooKeeper server.
 pub(super) fn is_member_name(name: &str) -> bool {
-    name.strip_prefix(NAME)
-        .is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
+    name.strip_prefix(NAME).is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
 }
 
 /// Ports of a member for the other members.
@@ -67,8 +66,7 @@ pub(super) struct ZooKeeper {
     pub(super) peers: Vec<PeerPorts>,
 }
 
-const REQUIREMENTS: [Requirement; 2] =
-    [("java", "default-jre-headless"), (DEBIAN_ENVIRONMENT, NAME)];
+const REQUIREMENTS: [Requirement; 2] = [("java", "default-jre-headless"), (DEBIAN_ENVIRONMENT, NAME)];
 
 /// The requirements, without Debian's package if the environment names another class path, even a wrong one.
 pub(super) fn requirements_here() -> &'static [Requirement] {
@@ -88,10 +86,7 @@ impl Server for ZooKeeper {
 
     fn config_files(&self, folder: &Path) -> Vec<(&'static str, String)> {
         let settings = zoo_cfg(&folder.join(DATA), self.port, &self.peers);
-        vec![
-            ("data/myid", (self.index + 1).to_string()),
-            (CONFIG_FILE, settings),
-        ]
+        vec![("data/myid", (self.index + 1).to_string()), (CONFIG_FILE, settings)]
     }
 
     fn command(&self, folder: &Path, _user: User) -> Command {
@@ -99,16 +94,8 @@ impl Server for ZooKeeper {
         command
             // The serial collector starts faster and is enough for this heap; performance data would be written to
             // /tmp.
-            .args([
-                "-XX:+UseSerialGC",
-                "-XX:-UsePerfData",
-                "-Xms32m",
-                "-Xmx256m",
-            ])
-            .args([
-                "-Dzookeeper.jmx.log4j.disable=true",
-                "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
-            ])
+            .args(["-XX:+UseSerialGC", "-XX:-UsePerfData", "-Xms32m", "-Xmx256m"])
+            .args(["-Dzookeeper.jmx.log4j.disable=true", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"])
             .arg(format!("-Djava.io.tmpdir={}", folder.display()))
             .arg("-cp")
             .arg(self.class_path.clone().unwrap_or_else(debian_class_path))
@@ -121,9 +108,8 @@ impl Server for ZooKeeper {
     /// it is healthy once it says that there is no leader.
     fn check_health<'a>(&'a self, context: CheckContext<'a>) -> HealthCheck<'a> {
         async move {
-            let answer = four_letter_command((Ipv4Addr::LOCALHOST, self.port), "conf")
-                .await
-                .map_err(|e| e.to_string())?;
+            let answer =
+                four_letter_command((Ipv4Addr::LOCALHOST, self.port), "conf").await.map_err(|e| e.to_string())?;
             let ours = format!("dataDir={}/", context.folder.join(DATA).display());
             let well = answer.lines().any(|line| line.starts_with(&ours))
                 || (!context.dependencies_up && answer.contains(NO_LEADER));
@@ -168,10 +154,7 @@ pub(super) async fn is_leader(address: &str) -> bool {
 /// The version of the first server; `None` if it does not answer.
 pub(super) async fn version(connect: &str) -> Option<String> {
     let first = connect.split(',').next()?;
-    let answer = timeout(STATUS_TIMEOUT, four_letter_command(first, "srvr"))
-        .await
-        .ok()?
-        .ok()?;
+    let answer = timeout(STATUS_TIMEOUT, four_letter_command(first, "srvr")).await.ok()?.ok()?;
     let (_, version) = answer.split_once("version: ")?;
     Some(programs::version_number(version))
 }
@@ -183,10 +166,7 @@ pub(super) fn own_class_path(home: Option<&Path>) -> Result<Option<String>, Fail
 }
 
 /// As [`own_class_path`], with `variable` as the environment.
-fn class_path_of(
-    home: Option<&Path>,
-    variable: impl Fn(&str) -> Option<String>,
-) -> Result<Option<String>, Failure> {
+fn class_path_of(home: Option<&Path>, variable: impl Fn(&str) -> Option<String>) -> Result<Option<String>, Failure> {
     let set = |name| variable(name).filter(|value| !value.is_empty());
     let (by, home) = match (home, set(CLASS_PATH_VARIABLE), set(HOME_VARIABLE)) {
         (Some(home), ..) => ("--zookeeper-home", home.to_owned()),
@@ -211,16 +191,8 @@ fn variable(name: &str) -> Option<String> {
 
 /// The class path that Debian's start script sets, with a logger.
 fn debian_class_path() -> String {
-    let output = Command::new("sh")
-        .args([
-            "-c",
-            r#". "$0" && printf %s "$CLASSPATH""#,
-            DEBIAN_ENVIRONMENT,
-        ])
-        .output();
-    let debian = output
-        .map(|o| String::from_utf8_lossy(&o.stdout).into_owned())
-        .unwrap_or_default();
+    let output = Command::new("sh").args(["-c", r#". "$0" && printf %s "$CLASSPATH""#, DEBIAN_ENVIRONMENT]).output();
+    let debian = output.map(|o| String::from_utf8_lossy(&o.stdout).into_owned()).unwrap_or_default();
     format!("{debian}:{LOGGER_JAR}")
 }
 
@@ -238,10 +210,7 @@ mod tests {
     fn zoo_cfg_allows_sessions_of_1_to_60_s_on_loopback() {
         let text = zoo_cfg(Path::new("/somewhere/data"), 12181, &[]);
         let value = |key: &str| {
-            let line = text
-                .lines()
-                .find(|l| l.split_once('=').is_some_and(|(k, _)| k == key))
-                .unwrap();
+            let line = text.lines().find(|l| l.split_once('=').is_some_and(|(k, _)| k == key)).unwrap();
             line.split_once('=').unwrap().1.to_owned()
         };
         assert_eq!(value("dataDir"), "/somewhere/data");
@@ -250,10 +219,7 @@ mod tests {
         assert_eq!(value("minSessionTimeout"), "1000");
         assert_eq!(value("maxSessionTimeout"), "60000");
         let tick: u32 = value("tickTime").parse().unwrap();
-        assert!(
-            tick * 2 <= 1000,
-            "ZooKeeper cannot grant less than two ticks"
-        );
+        assert!(tick * 2 <= 1000, "ZooKeeper cannot grant less than two ticks");
         assert!(!text.contains("server."), "one server is standalone");
     }
 
@@ -261,9 +227,8 @@ mod tests {
     fn a_users_class_path_replaces_debians() {
         let folder = tempfile::tempdir().unwrap();
         let home = folder.path().to_str().unwrap();
-        let with = |name: &'static str, value: &str| {
-            class_path_of(None, |asked| (asked == name).then(|| value.to_owned()))
-        };
+        let with =
+            |name: &'static str, value: &str| class_path_of(None, |asked| (asked == name).then(|| value.to_owned()));
         let refused = with("ZOOKEEPER_HOME", home).unwrap_err().to_string();
         assert!(refused.starts_with("ZOOKEEPER_HOME: "), "{refused}");
         std::fs::create_dir(folder.path().join("lib")).unwrap();
@@ -278,20 +243,9 @@ mod tests {
 
     #[test]
     fn the_members_of_an_ensemble_know_each_other_on_loopback_only() {
-        let peers =
-            [(1, 2), (3, 4), (5, 6)].map(|(quorum, election)| PeerPorts { quorum, election });
+        let peers = [(1, 2), (3, 4), (5, 6)].map(|(quorum, election)| PeerPorts { quorum, election });
         let text = zoo_cfg(Path::new("/somewhere/data"), 12181, &peers);
-        let servers: Vec<_> = text
-            .lines()
-            .filter(|line| line.starts_with("server."))
-            .collect();
-        assert_eq!(
-            servers,
-            [
-                "server.1=127.0.0.1:1:2",
-                "server.2=127.0.0.1:3:4",
-                "server.3=127.0.0.1:5:6"
-            ]
-        );
+        let servers: Vec<_> = text.lines().filter(|line| line.starts_with("server.")).collect();
+        assert_eq!(servers, ["server.1=127.0.0.1:1:2", "server.2=127.0.0.1:3:4", "server.3=127.0.0.1:5:6"]);
     }
 }

@@ -17,11 +17,7 @@ impl Bilingual {
 
     /// In the language of the terminal.
     pub fn localized(self) -> &'static str {
-        if crate::terminal::chinese::is_wanted() {
-            self.zh
-        } else {
-            self.en
-        }
+        if crate::terminal::chinese::is_wanted() { self.zh } else { self.en }
     }
 }
 
@@ -35,10 +31,7 @@ impl<'de> Deserialize<'de> for Bilingual {
             en: String,
         }
         let Both { zh, en } = Both::deserialize(from)?;
-        Ok(Self {
-            zh: leak(zh),
-            en: leak(en),
-        })
+        Ok(Self { zh: leak(zh), en: leak(en) })
     }
 }
 

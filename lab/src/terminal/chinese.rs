@@ -22,17 +22,11 @@ pub fn choose_by_locale() -> bool {
 /// Whether these variables of the environment choose Chinese.
 fn is_chinese(variable: impl Fn(&str) -> Option<String>) -> bool {
     let said = |name| variable(name).filter(|it| !it.is_empty());
-    let locale = ["LC_ALL", "LC_MESSAGES", "LANG"]
-        .into_iter()
-        .find_map(said)
-        .unwrap_or_default();
+    let locale = ["LC_ALL", "LC_MESSAGES", "LANG"].into_iter().find_map(said).unwrap_or_default();
     let translates = !matches!(locale.split('.').next(), Some("" | "C" | "POSIX"));
     let languages = said("LANGUAGE").filter(|_| translates).unwrap_or(locale);
     let known = |it: &&str| it.starts_with("zh") || it.starts_with("en");
-    languages
-        .split(':')
-        .find(known)
-        .is_some_and(|it| it.starts_with("zh"))
+    languages.split(':').find(known).is_some_and(|it| it.starts_with("zh"))
 }
 
 /// A text in the language of the terminal, as `format!` writes it: Chinese, then English.
@@ -61,14 +55,8 @@ mod tests {
     #[test]
     fn the_first_locale_that_says_something_decides() {
         for (variables, chinese) in [
-            (
-                &[("LC_ALL", "zh_CN.UTF-8"), ("LANG", "en_US.UTF-8")][..],
-                true,
-            ),
-            (
-                &[("LC_ALL", ""), ("LC_MESSAGES", "zh_TW"), ("LANG", "C")],
-                true,
-            ),
+            (&[("LC_ALL", "zh_CN.UTF-8"), ("LANG", "en_US.UTF-8")][..], true),
+            (&[("LC_ALL", ""), ("LC_MESSAGES", "zh_TW"), ("LANG", "C")], true),
             (&[("LC_ALL", "C"), ("LANG", "zh_CN.UTF-8")], false),
             (&[("LC_MESSAGES", "en_US.UTF-8"), ("LANG", "zh_CN")], false),
             (&[("LANG", "zh_CN"), ("LANGUAGE", "en:zh")], false),

@@ -118,10 +118,7 @@ pub fn failure() -> Option<Failure> {
 }
 
 fn broken_stdout(why: &dyn fmt::Display) -> Failure {
-    Failure::Output(localized!(
-        "标准输出写不进去了：{why}",
-        "stdout cannot be written: {why}"
-    ))
+    Failure::Output(localized!("标准输出写不进去了：{why}", "stdout cannot be written: {why}"))
 }
 
 /// The width of the terminal in columns, 80 if it does not tell; `None` if the lines for people go to a file or a pipe.
@@ -131,11 +128,7 @@ pub fn terminal_width() -> Option<usize> {
         false => Term::stdout(),
     };
     // A terminal with 0 columns does not know its width.
-    let width = || {
-        terminal
-            .size_checked()
-            .map_or(80, |(_, columns)| columns.into())
-    };
+    let width = || terminal.size_checked().map_or(80, |(_, columns)| columns.into());
     terminal.is_term().then(width)
 }
 
@@ -151,10 +144,7 @@ impl FromStr for Output {
 
     /// Takes any path, and opens nothing: [`open`](Output::open) does.
     fn from_str(path: &str) -> Result<Self, Self::Err> {
-        Ok(Self {
-            path: path.into(),
-            file: OnceLock::new(),
-        })
+        Ok(Self { path: path.into(), file: OnceLock::new() })
     }
 }
 
@@ -179,11 +169,7 @@ impl Output {
         }
         let folder = self.path.parent().filter(|it| !it.as_os_str().is_empty());
         if let Some(folder) = folder.filter(|folder| !folder.is_dir()) {
-            return Err(unusable_localized!(
-                "{self}：没有目录 {}",
-                "{self}: there is no folder {}",
-                folder.display()
-            ));
+            return Err(unusable_localized!("{self}：没有目录 {}", "{self}: there is no folder {}", folder.display()));
         }
         let file = File::options()
             .write(true)
@@ -252,20 +238,15 @@ mod tests {
 
     #[test]
     fn a_write_error_names_the_file() {
-        for (path, words) in [
-            ("/no/such/folder/x.json", "no folder /no/such/folder"),
-            ("/proc/x.json", "/proc/x.json: "),
-            ("/", "/: "),
-        ] {
+        for (path, words) in
+            [("/no/such/folder/x.json", "no folder /no/such/folder"), ("/proc/x.json", "/proc/x.json: "), ("/", "/: ")]
+        {
             let error = output(path).open().expect_err(path).to_string();
             assert!(error.contains(words), "{error}");
         }
         let full = output("/dev/full");
         full.open().expect("it can be opened");
         let error = full.write("text").expect_err("it is full");
-        assert!(
-            matches!(&error, Failure::Output(why) if why.starts_with("/dev/full: ")),
-            "{error}"
-        );
+        assert!(matches!(&error, Failure::Output(why) if why.starts_with("/dev/full: ")), "{error}");
     }
 }

@@ -28,10 +28,7 @@ fn words(line: &str) -> Box<dyn Iterator<Item = Word<'_>> + '_> {
         let next = line[end..].chars().next()?;
         let is_end = match c {
             ' ' => next != ' ',
-            _ => {
-                "，。；：、！？）］》”".contains(c)
-                    || (is_chinese(c) && (is_chinese(next) || next.is_ascii()))
-            }
+            _ => "，。；：、！？）］》”".contains(c) || (is_chinese(c) && (is_chinese(next) || next.is_ascii())),
         };
         let closes = "，。；：、！？）］》”　 ".contains(next);
         (is_end && !closes).then_some(end)
@@ -50,16 +47,13 @@ mod tests {
 
     #[test]
     fn lines_break_at_their_words_and_keep_their_indent() {
-        let text = "  ceiling of one: GET /health/live, 330 bytes\n  闭环压测：收到应答才发下一个请求，`redis-lock` 也是";
+        let text =
+            "  ceiling of one: GET /health/live, 330 bytes\n  闭环压测：收到应答才发下一个请求，`redis-lock` 也是";
         for line in wrap_lines(text, 20).lines() {
             assert!(textwrap::core::display_width(line) <= 20, "{line}");
             assert!(line.starts_with("  "), "{line:?}");
         }
-        let words = |text: &str| {
-            text.split_whitespace()
-                .map(str::to_owned)
-                .collect::<Vec<_>>()
-        };
+        let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
         let english = text.lines().next().expect("a line");
         assert_eq!(words(&wrap_lines(english, 20)), words(english));
         assert!(wrap_lines(text, 20).contains("`redis-lock`"));

@@ -22,13 +22,9 @@ const LEASE_MS: usize = 30_000;
 /// Longer than anybody waits here.
 const WAIT: Duration = Duration::from_secs(100);
 
-static ACQUIRE: LazyLock<Script> =
-    LazyLock::new(|| Script::new(include_str!("../../src/redis/lua/acquire.lua")));
+static ACQUIRE: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("../../src/redis/lua/acquire.lua")));
 static RELEASE: LazyLock<Script> = LazyLock::new(|| {
-    Script::new(concat!(
-        include_str!("../../src/redis/lua/tell.lua"),
-        include_str!("../../src/redis/lua/release.lua")
-    ))
+    Script::new(concat!(include_str!("../../src/redis/lua/tell.lua"), include_str!("../../src/redis/lua/release.lua")))
 });
 
 #[derive(Clone)]
@@ -94,9 +90,7 @@ impl Client {
                 Kind::Semaphore => Hold::Permit(client.semaphore(name).acquire(1, WAIT).await?),
                 Kind::ReadWrite => bail!("a contender reads or writes"),
             },
-            (Self::Rslock(manager), Kind::Lock) => {
-                Hold::Rslock(manager.acquire(name.as_bytes(), LEASE).await?)
-            }
+            (Self::Rslock(manager), Kind::Lock) => Hold::Rslock(manager.acquire(name.as_bytes(), LEASE).await?),
             (Self::Redlock(redlock), Kind::Lock) => {
                 let taken = block_in_place(|| {
                     loop {
@@ -129,12 +123,7 @@ impl Hold {
                 Ok(())
             }
             Self::Redlock(redlock, name, val) => {
-                let lock = redlock::Lock {
-                    resource: name.into_bytes(),
-                    val,
-                    validity_time: 0,
-                    lock_manager: &redlock,
-                };
+                let lock = redlock::Lock { resource: name.into_bytes(), val, validity_time: 0, lock_manager: &redlock };
                 block_in_place(|| redlock.unlock(&lock));
                 Ok(())
             }

@@ -35,16 +35,10 @@ impl RoundTrips {
     pub(crate) async fn end(self) -> Result<u64> {
         // What its connection sends first comes before the mark too.
         let mut connection = self.client.get_multiplexed_async_connection().await?;
-        let info: String = redis::cmd("CLIENT")
-            .arg("INFO")
-            .query_async(&mut connection)
-            .await?;
+        let info: String = redis::cmd("CLIENT").arg("INFO").query_async(&mut connection).await?;
         let own = info.split(' ').find_map(|word| word.strip_prefix("addr="));
         let own = own.context("no address")?;
-        redis::cmd("ECHO")
-            .arg(END_MARKER)
-            .exec_async(&mut connection)
-            .await?;
+        redis::cmd("ECHO").arg(END_MARKER).exec_async(&mut connection).await?;
         let mut commands = self.monitor.into_on_message::<String>();
         let mut count = 0;
         loop {

@@ -126,8 +126,6 @@ impl LibraryProcesses {
             answer.parse().with_context(|| answer)
         });
         let answers: Vec<Measurement> = try_join_all(answers).await?;
-        Ok(answers
-            .into_iter()
-            .fold(Measurement::default(), Measurement::beside))
+        Ok(answers.into_iter().fold(Measurement::default(), Measurement::beside))
     }
 }

@@ -49,17 +49,9 @@ pub(crate) enum Scene {
     /// One client, and nobody else.
     Alone(Kind),
     /// All arrive at once, and each takes it once.
-    Burst {
-        kind: Kind,
-        contenders: usize,
-        processes: usize,
-    },
+    Burst { kind: Kind, contenders: usize, processes: usize },
     /// Each takes it again and again.
-    Loop {
-        kind: Kind,
-        contenders: usize,
-        processes: usize,
-    },
+    Loop { kind: Kind, contenders: usize, processes: usize },
     /// From a release to the acquire of another client, which waits.
     HandOff,
 }
@@ -82,13 +74,7 @@ pub(crate) struct Costs {
 }
 
 impl Library {
-    pub(crate) const ALL: [Self; 5] = [
-        Self::Bare,
-        Self::Ours,
-        Self::Rslock,
-        Self::Redlock,
-        Self::RedisPy,
-    ];
+    pub(crate) const ALL: [Self; 5] = [Self::Bare, Self::Ours, Self::Rslock, Self::Redlock, Self::RedisPy];
 
     fn venv() -> PathBuf {
         Path::new(env!("CARGO_MANIFEST_DIR")).join("../interop/redis-py/venv")
@@ -97,7 +83,8 @@ impl Library {
     /// Why it cannot be measured here.
     pub(crate) fn why_missing(self) -> Option<&'static str> {
         let missing = self == Self::RedisPy && !Self::venv().join("installed").is_file();
-        missing.then_some("interop/redis-py/venv is not there; `make lockbench` makes it if python3 has the module venv")
+        missing
+            .then_some("interop/redis-py/venv is not there; `make lockbench` makes it if python3 has the module venv")
     }
 
     /// The process with redis-py.
@@ -111,8 +98,7 @@ impl Library {
 
 fn find<T: Copy + Display>(all: &[T], name: &str) -> Result<T> {
     let mut all = all.iter().copied();
-    all.find(|one| one.to_string() == name)
-        .with_context(|| format!("there is no {name}"))
+    all.find(|one| one.to_string() == name).with_context(|| format!("there is no {name}"))
 }
 
 impl Display for Library {
@@ -136,13 +122,7 @@ impl FromStr for Library {
 }
 
 impl Kind {
-    const ALL: [Self; 5] = [
-        Self::Lock,
-        Self::Read,
-        Self::Write,
-        Self::ReadWrite,
-        Self::Semaphore,
-    ];
+    const ALL: [Self; 5] = [Self::Lock, Self::Read, Self::Write, Self::ReadWrite, Self::Semaphore];
 
     /// What this contender takes.
     pub(crate) const fn of(self, contender: usize) -> Self {
@@ -183,44 +163,20 @@ impl Scene {
         let mut all = vec![Self::BASE];
         let crowds = [(10, 1), (10, 3), (100, 1), (100, 3)];
         let kind = Kind::Lock;
-        all.extend(crowds.map(|(contenders, processes)| Self::Burst {
-            kind,
-            contenders,
-            processes,
-        }));
-        all.extend(crowds.map(|(contenders, processes)| Self::Loop {
-            kind,
-            contenders,
-            processes,
-        }));
+        all.extend(crowds.map(|(contenders, processes)| Self::Burst { kind, contenders, processes }));
+        all.extend(crowds.map(|(contenders, processes)| Self::Loop { kind, contenders, processes }));
         all.push(Self::HandOff);
         all.extend([Kind::Read, Kind::Write, Kind::Semaphore].map(Self::Alone));
         let of_ours = [Kind::Read, Kind::ReadWrite, Kind::Semaphore];
-        all.extend(of_ours.map(|kind| Self::Loop {
-            kind,
-            contenders: 100,
-            processes: 1,
-        }));
+        all.extend(of_ours.map(|kind| Self::Loop { kind, contenders: 100, processes: 1 }));
         all
     }
 
     /// Those of which round trips and allocations are counted.
     pub(crate) fn counted() -> Vec<Self> {
-        let crowded = |scene: &Self| {
-            matches!(
-                scene,
-                Self::Loop {
-                    kind: Kind::Lock,
-                    contenders: 100,
-                    ..
-                }
-            )
-        };
+        let crowded = |scene: &Self| matches!(scene, Self::Loop { kind: Kind::Lock, contenders: 100, .. });
         let alone = |scene: &Self| matches!(scene, Self::Alone(_));
-        Self::all()
-            .into_iter()
-            .filter(|scene| alone(scene) || crowded(scene))
-            .collect()
+        Self::all().into_iter().filter(|scene| alone(scene) || crowded(scene)).collect()
     }
 
     /// The others have one kind of lock, and the scripts have no contenders.
@@ -228,9 +184,7 @@ impl Scene {
         match (library, self) {
             (Library::Ours, _) | (_, Self::BASE) => true,
             (Library::Bare, _) => false,
-            (_, Self::Alone(kind) | Self::Burst { kind, .. } | Self::Loop { kind, .. }) => {
-                kind == Kind::Lock
-            }
+            (_, Self::Alone(kind) | Self::Burst { kind, .. } | Self::Loop { kind, .. }) => kind == Kind::Lock,
             (_, Self::HandOff) => true,
         }
     }
@@ -242,22 +196,13 @@ impl Scene {
         let (kind, contenders, processes, time) = match self {
             Self::HandOff => return vec![format!("hand-off {name} {HAND_OFFS}")],
             Self::Alone(kind) => (kind, 1, 1, MEASURED_TIME),
-            Self::Burst {
-                kind,
-                contenders,
-                processes,
-            } => (kind, contenders, processes, Duration::ZERO),
-            Self::Loop {
-                kind,
-                contenders,
-                processes,
-            } => (kind, contenders, processes, MEASURED_TIME),
+            Self::Burst { kind, contenders, processes } => (kind, contenders, processes, Duration::ZERO),
+            Self::Loop { kind, contenders, processes } => (kind, contenders, processes, MEASURED_TIME),
         };
         let millis = time.as_millis();
         (0..processes)
             .map(|process| {
-                let of_process =
-                    contenders / processes + usize::from(process < contenders % processes);
+                let of_process = contenders / processes + usize::from(process < contenders % processes);
                 format!("contend {kind} {name} {of_process} {millis}")
             })
             .collect()
@@ -272,27 +217,11 @@ impl Display for Scene {
         };
         match self {
             Self::Alone(kind) => write!(f, "{kind}: one client, nobody else"),
-            Self::Burst {
-                kind,
-                contenders,
-                processes,
-            } => {
-                write!(
-                    f,
-                    "{kind}: {contenders} at once, each once, {}",
-                    in_processes(processes)
-                )
+            Self::Burst { kind, contenders, processes } => {
+                write!(f, "{kind}: {contenders} at once, each once, {}", in_processes(processes))
             }
-            Self::Loop {
-                kind,
-                contenders,
-                processes,
-            } => {
-                write!(
-                    f,
-                    "{kind}: {contenders} again and again, {}",
-                    in_processes(processes)
-                )
+            Self::Loop { kind, contenders, processes } => {
+                write!(f, "{kind}: {contenders} again and again, {}", in_processes(processes))
             }
             Self::HandOff => write!(f, "lock: from a release to another client's acquire"),
         }
@@ -325,13 +254,7 @@ impl Measurement {
 
 impl Display for Measurement {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "{} {} {}",
-            self.holds,
-            self.time.as_nanos(),
-            self.allocations
-        )
+        write!(f, "{} {} {}", self.holds, self.time.as_nanos(), self.allocations)
     }
 }
 
@@ -344,10 +267,6 @@ impl FromStr for Measurement {
         let [holds, nanos, allocations] = numbers[..] else {
             bail!("three numbers were expected: {line}");
         };
-        Ok(Self {
-            holds,
-            time: Duration::from_nanos(nanos),
-            allocations,
-        })
+        Ok(Self { holds, time: Duration::from_nanos(nanos), allocations })
     }
 }

@@ -32,17 +32,13 @@ impl Figures {
         self.print_rows("scene", Scene::all(), |scene, library| {
             let base = &self.rates[&(Scene::BASE, Library::Bare)];
             let rates = self.rates.get(&(scene, library))?;
-            let Spread {
-                median, min, max, ..
-            } = Spread::from_ratios(rates, base);
+            let Spread { median, min, max, .. } = Spread::from_ratios(rates, base);
             Some(format!("{median:.3} ({min:.3} to {max:.3})"))
         });
         println!("\nRound trips for one acquire and release, and allocations:\n");
         self.print_rows("scene", Scene::counted(), |scene, library| {
             let costs = self.costs.get(&(scene, library))?;
-            let allocations = costs
-                .allocations
-                .map_or(String::new(), |n| format!(", {n:.1}"));
+            let allocations = costs.allocations.map_or(String::new(), |n| format!(", {n:.1}"));
             Some(format!("{:.2}{allocations}", costs.round_trips))
         });
         println!("\n| goal | wanted | seen |\n|---|---|---|");
@@ -51,12 +47,7 @@ impl Figures {
         }
     }
 
-    fn print_rows(
-        &self,
-        title: &str,
-        scenes: Vec<Scene>,
-        cell: impl Fn(Scene, Library) -> Option<String>,
-    ) {
+    fn print_rows(&self, title: &str, scenes: Vec<Scene>, cell: impl Fn(Scene, Library) -> Option<String>) {
         println!("| {title} | {} |", joined(Library::ALL));
         println!("|---|{}", "---|".repeat(Library::ALL.len()));
         for scene in scenes {
@@ -78,35 +69,16 @@ impl Figures {
                 Scene::Loop { kind, .. } => !is_burst && *kind == Kind::Lock,
                 _ => false,
             });
-            let over = contended.map(|scene| {
-                self.median(scene, Library::Ours) / self.median(scene, Library::Rslock)
-            });
+            let over = contended.map(|scene| self.median(scene, Library::Ours) / self.median(scene, Library::Rslock));
             over.fold(f64::INFINITY, f64::min)
         };
-        let slower =
-            self.median(Scene::BASE, Library::Bare) / self.median(Scene::BASE, Library::Ours);
+        let slower = self.median(Scene::BASE, Library::Bare) / self.median(Scene::BASE, Library::Ours);
         vec![
             ("round trips, nobody else", "at most 2", alone.round_trips),
-            (
-                "time of the scripts alone, nobody else",
-                "at most 1.1 times",
-                slower,
-            ),
-            (
-                "contenders at once: rslock's rate, the least",
-                "at least 5 times",
-                least_over_rslock(true),
-            ),
-            (
-                "contenders again and again: rslock's rate, the least",
-                "at least 5 times",
-                least_over_rslock(false),
-            ),
-            (
-                "allocations, nobody else, acquire and release",
-                "at most 20",
-                alone.allocations.unwrap_or(f64::NAN),
-            ),
+            ("time of the scripts alone, nobody else", "at most 1.1 times", slower),
+            ("contenders at once: rslock's rate, the least", "at least 5 times", least_over_rslock(true)),
+            ("contenders again and again: rslock's rate, the least", "at least 5 times", least_over_rslock(false)),
+            ("allocations, nobody else, acquire and release", "at most 20", alone.allocations.unwrap_or(f64::NAN)),
         ]
     }
 }

@@ -52,13 +52,7 @@ async fn command(words: &[&str], client: &Client, other: &Client) -> Result<Meas
     }
 }
 
-async fn contend(
-    client: &Client,
-    kind: Kind,
-    name: &str,
-    contenders: usize,
-    time: Duration,
-) -> Result<Measurement> {
+async fn contend(client: &Client, kind: Kind, name: &str, contenders: usize, time: Duration) -> Result<Measurement> {
     client.prepare(kind, name).await?;
     let begin = Arc::new(Barrier::new(contenders + 1));
     let mut running = JoinSet::new();
@@ -82,11 +76,7 @@ async fn contend(
     while let Some(contender) = running.join_next().await {
         holds += contender??;
     }
-    Ok(Measurement {
-        holds,
-        time: begun.elapsed(),
-        allocations: allocations() - before,
-    })
+    Ok(Measurement { holds, time: begun.elapsed(), allocations: allocations() - before })
 }
 
 async fn hand_off(client: &Client, other: &Client, name: &str, times: u64) -> Result<Measurement> {
@@ -105,9 +95,5 @@ async fn hand_off(client: &Client, other: &Client, name: &str, times: u64) -> Re
         time += acquired.saturating_duration_since(released);
         hold.release().await?;
     }
-    Ok(Measurement {
-        holds: times,
-        time,
-        allocations: 0,
-    })
+    Ok(Measurement { holds: times, time, allocations: 0 })
 }

@@ -26,9 +26,7 @@ impl ByType {
     #[must_use]
     pub fn of<T: Any + Default + Send + Sync>(&self) -> Arc<T> {
         let mut values = self.0.lock();
-        let value = values
-            .entry(TypeId::of::<T>())
-            .or_insert_with(|| Arc::new(T::default()));
+        let value = values.entry(TypeId::of::<T>()).or_insert_with(|| Arc::new(T::default()));
         match Arc::clone(value).downcast() {
             Ok(value) => value,
             Err(_) => unreachable!("filed under its own type"),

@@ -62,11 +62,7 @@ pub(crate) struct Head<T, A = ()> {
 
 impl<T, A> Default for Line<T, A> {
     fn default() -> Self {
-        Self(Mutex::new(LineState {
-            has_head: false,
-            waiting: VecDeque::new(),
-            sweep_at: FIRST_SWEEP_LENGTH,
-        }))
+        Self(Mutex::new(LineState { has_head: false, waiting: VecDeque::new(), sweep_at: FIRST_SWEEP_LENGTH }))
     }
 }
 
@@ -132,10 +128,7 @@ impl<T, A> LineState<T, A> {
 
 impl<T, A> Head<T, A> {
     fn new(line: &Arc<Line<T, A>>) -> Arc<Self> {
-        Arc::new(Self {
-            line: Arc::clone(line),
-            makes_next_head: true,
-        })
+        Arc::new(Self { line: Arc::clone(line), makes_next_head: true })
     }
 
     /// Removes and returns the next waiter that has not given up; `None` if there is none. The caller must give it a turn.
@@ -173,12 +166,7 @@ impl<T, A> Head<T, A> {
     /// Whether anybody waits behind the head.
     #[must_use]
     pub(crate) fn has_waiters(&self) -> bool {
-        self.line
-            .0
-            .lock()
-            .waiting
-            .iter()
-            .any(|w| !w.turn.is_closed())
+        self.line.0.lock().waiting.iter().any(|w| !w.turn.is_closed())
     }
 }
 
@@ -273,8 +261,7 @@ mod tests {
         let (_, Some(Some(Turn::Contend(first)))) = join(0) else {
             panic!("not at the head");
         };
-        let [(one, _), (gone, _), (two, _), (mut big, _), (mut small, _)] =
-            [1, 1, 1, 9, 1].map(join);
+        let [(one, _), (gone, _), (two, _), (mut big, _), (mut small, _)] = [1, 1, 1, 9, 1].map(join);
         drop(gone);
         first.invite_while(|n| *n == 1);
         let (Some(Turn::Contend(one)), Some(Turn::Contend(two))) = (one.await, two.await) else {
@@ -296,10 +283,7 @@ mod tests {
         first.fail_waiters(&LockError::unavailable("redis", "gone"));
         drop(first);
         for waiter in waiters {
-            assert!(matches!(
-                waiter.await,
-                Some(Turn::Failed(LockError::Unavailable { .. }))
-            ));
+            assert!(matches!(waiter.await, Some(Turn::Failed(LockError::Unavailable { .. }))));
         }
         assert!(!line.0.lock().has_head);
     }

@@ -33,9 +33,7 @@ pub struct Mutexes<K>(Registry<K, Mutex<Registration>>);
 /// A key that is held. Dropping it unlocks the key.
 #[derive(Debug)]
 #[must_use = "the key is unlocked as soon as this is dropped"]
-pub struct MutexGuard(
-    #[expect(dead_code, reason = "kept for its drop")] OwnedMutexGuard<Registration>,
-);
+pub struct MutexGuard(#[expect(dead_code, reason = "kept for its drop")] OwnedMutexGuard<Registration>);
 
 impl<K> Default for Mutexes<K> {
     fn default() -> Self {
@@ -51,10 +49,7 @@ impl<K: Eq + Hash + Clone + Send + Sync + 'static> Mutexes<K> {
     /// Safe: the place in the queue is given up.
     pub async fn lock(&self, key: &K, wait: Duration) -> Option<MutexGuard> {
         let mutex = self.0.get_or_make(key, Mutex::new);
-        tokio::time::timeout(wait, mutex.lock_owned())
-            .await
-            .ok()
-            .map(MutexGuard)
+        tokio::time::timeout(wait, mutex.lock_owned()).await.ok().map(MutexGuard)
     }
 }
 

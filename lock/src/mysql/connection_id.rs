@@ -12,10 +12,7 @@ const REPLY_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// The tables in which a server lists its connections. MySQL cannot read the first one while any statement on the server has
 /// a character of four bytes, an emoji for example. MariaDB can, and may not have the second one.
-const CONNECTION_TABLES: [&str; 2] = [
-    "information_schema.PROCESSLIST",
-    "performance_schema.processlist",
-];
+const CONNECTION_TABLES: [&str; 2] = ["information_schema.PROCESSLIST", "performance_schema.processlist"];
 /// The number of MySQL's error for a list of connections that has a character of four bytes.
 const UNREADABLE_CHARACTER_ERROR: u16 = 3854;
 
@@ -48,13 +45,8 @@ impl ConnectionId {
 
     /// Whether the server has a row of this name by another owner, asked over a new connection. A row counts too while its
     /// insertion or its deletion is not committed.
-    pub(super) async fn has_row_of_other_owner(
-        &self,
-        name: &str,
-        owner: Owner,
-    ) -> Result<bool, sqlx::Error> {
-        const COUNT: &str =
-            "SELECT COUNT(*) FROM tb_lock WHERE lock_name = ? AND NOT (owner <=> ?)";
+    pub(super) async fn has_row_of_other_owner(&self, name: &str, owner: Owner) -> Result<bool, sqlx::Error> {
+        const COUNT: &str = "SELECT COUNT(*) FROM tb_lock WHERE lock_name = ? AND NOT (owner <=> ?)";
         let mut connection = self.connect().await?;
         let mut rows = 0;
         for level in ["READ UNCOMMITTED", "READ COMMITTED"] {
@@ -88,14 +80,11 @@ pub(super) async fn connection_id_and_host(
 ) -> Result<Option<(i64, String)>, sqlx::Error> {
     let mut found = Ok(None);
     for table in CONNECTION_TABLES {
-        let select = format!(
-            "SELECT CAST(ID AS SIGNED), HOST FROM {table} WHERE ID = COALESCE(?, CONNECTION_ID())"
-        );
+        let select = format!("SELECT CAST(ID AS SIGNED), HOST FROM {table} WHERE ID = COALESCE(?, CONNECTION_ID())");
         let select = sqlx::query_as(&select).bind(id);
         found = select.fetch_optional(&mut *connection).await;
         match &found {
-            Err(sqlx::Error::Database(error))
-                if has_error_number(&**error, &[UNREADABLE_CHARACTER_ERROR]) => {}
+            Err(sqlx::Error::Database(error)) if has_error_number(&**error, &[UNREADABLE_CHARACTER_ERROR]) => {}
             _ => break,
         }
     }
@@ -103,12 +92,8 @@ pub(super) async fn connection_id_and_host(
 }
 
 /// Fails with a timeout if there is no answer within [`REPLY_TIMEOUT`].
-async fn within_reply_timeout<T>(
-    answer: impl Future<Output = Result<T, sqlx::Error>>,
-) -> Result<T, sqlx::Error> {
-    timeout(REPLY_TIMEOUT, answer)
-        .await
-        .unwrap_or_else(|_| Err(sqlx::Error::Io(io::ErrorKind::TimedOut.into())))
+async fn within_reply_timeout<T>(answer: impl Future<Output = Result<T, sqlx::Error>>) -> Result<T, sqlx::Error> {
+    timeout(REPLY_TIMEOUT, answer).await.unwrap_or_else(|_| Err(sqlx::Error::Io(io::ErrorKind::TimedOut.into())))
 }
 
 /// Sends the KILL. A refusal by the server is no error: the connection has probably ended already.

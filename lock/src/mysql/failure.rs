@@ -52,21 +52,13 @@ impl From<StatementFailure> for LockError {
 /// [`LockError::Refused`] for an answer that repeating does not change, [`LockError::Unavailable`] for all else.
 pub(super) fn to_lock_error(error: sqlx::Error) -> LockError {
     let refused = match &error {
-        sqlx::Error::Database(answer) => [
-            &RETRYABLE_ERRORS[..],
-            &NOT_WRITABLE_ERRORS,
-            &CONNECTION_KILLED_ERRORS,
-        ]
-        .iter()
-        .all(|passing| !has_error_number(&**answer, passing)),
+        sqlx::Error::Database(answer) => [&RETRYABLE_ERRORS[..], &NOT_WRITABLE_ERRORS, &CONNECTION_KILLED_ERRORS]
+            .iter()
+            .all(|passing| !has_error_number(&**answer, passing)),
         _ => false,
     };
     let (server, reason) = (SERVER, error.into());
-    if refused {
-        LockError::Refused { server, reason }
-    } else {
-        LockError::unavailable(server, reason)
-    }
+    if refused { LockError::Refused { server, reason } } else { LockError::unavailable(server, reason) }
 }
 
 /// Whether all connections were in use.
@@ -84,22 +76,15 @@ pub(super) fn is_contention(error: &dyn DatabaseError) -> bool {
 /// behind it has gone, so a write may have been carried out.
 #[must_use]
 pub fn is_cut_off(error: &sqlx::Error) -> bool {
-    error
-        .as_database_error()
-        .is_some_and(|error| has_error_number(error, &CONNECTION_KILLED_ERRORS))
+    error.as_database_error().is_some_and(|error| has_error_number(error, &CONNECTION_KILLED_ERRORS))
 }
 
 /// Whether the error has one of these numbers.
 pub(super) fn has_error_number(error: &dyn DatabaseError, numbers: &[u16]) -> bool {
-    error
-        .try_downcast_ref::<MySqlDatabaseError>()
-        .is_some_and(|error| numbers.contains(&error.number()))
+    error.try_downcast_ref::<MySqlDatabaseError>().is_some_and(|error| numbers.contains(&error.number()))
 }
 
 /// The error of a statement without an answer in time.
 pub(super) fn no_answer_error() -> LockError {
-    LockError::unavailable(
-        SERVER,
-        "no answer in time; what was asked is undone or goes on in the background",
-    )
+    LockError::unavailable(SERVER, "no answer in time; what was asked is undone or goes on in the background")
 }

@@ -110,11 +110,7 @@ impl MySqlPool {
     /// Makes a contender for the lock `name`, of 1 to 50 characters, with a lease of 30 s that is renewed.
     #[must_use]
     pub fn table_lease_lock(&self, name: &str) -> TableLeaseLock {
-        TableLeaseLock {
-            contender: Contender::new(self, name),
-            lease: DEFAULT_LEASE,
-            owner: None,
-        }
+        TableLeaseLock { contender: Contender::new(self, name), lease: DEFAULT_LEASE, owner: None }
     }
 }
 
@@ -163,43 +159,21 @@ impl TableLeaseLock {
         entry: Option<Arc<OwnerEntry<RowHold>>>,
     ) -> Result<RowShare, LockError> {
         let (row, lease_start) = self.contender.insert_row(Some(self.lease), wait).await?;
-        let hold = RowHold {
-            row,
-            guards: AtomicU32::new(1),
-            lost: CancellationToken::new(),
-            _owner_entry: entry,
-        };
-        Ok(RowShare {
-            hold: Arc::new(hold),
-            lease: self.lease,
-            lease_start,
-            finished: false,
-        })
+        let hold = RowHold { row, guards: AtomicU32::new(1), lost: CancellationToken::new(), _owner_entry: entry };
+        Ok(RowShare { hold: Arc::new(hold), lease: self.lease, lease_start, finished: false })
     }
 
     /// Shares the owner's hold and renews its lease, or takes a first one if it has none or its row is gone.
     async fn join_or_take(&self, owner: Owner, wait: Duration) -> Result<RowShare, LockError> {
         let (contender, end) = (&self.contender, deadline(wait));
-        let entry = contender
-            .pool
-            .shared()
-            .of::<Reentry<RowHold>>()
-            .lock_entry(&contender.name, owner, end)
-            .await;
+        let entry = contender.pool.shared().of::<Reentry<RowHold>>().lock_entry(&contender.name, owner, end).await;
         let mut entry = entry.ok_or_else(|| contender.taken_error(wait))?;
-        if let Some(share) = entry
-            .exclusive
-            .upgrade()
-            .and_then(|hold| RowShare::join(hold, self.lease))
-            && share
-                .write_count_and_lease(Some(share.lease), time_left(end) + REPLY_TIMEOUT)
-                .await?
+        if let Some(share) = entry.exclusive.upgrade().and_then(|hold| RowShare::join(hold, self.lease))
+            && share.write_count_and_lease(Some(share.lease), time_left(end) + REPLY_TIMEOUT).await?
         {
             return Ok(share);
         }
-        let share = self
-            .take_first_share(time_left(end), Some(entry_of(&entry)))
-            .await?;
+        let share = self.take_first_share(time_left(end), Some(entry_of(&entry))).await?;
         entry.exclusive = Arc::downgrade(&share.hold);
         Ok(share)
     }
@@ -229,10 +203,7 @@ impl Lock for TableLeaseLock {
         let (guard, keeper) = Guard::with_sure_until(sure_until.clone(), name, None);
         let hold = Arc::downgrade(&share.hold);
         let guard = guard.with_lease(hold);
-        self.contender
-            .pool
-            .tasks()
-            .spawn(run_keeper(share, sure_until, keeper));
+        self.contender.pool.tasks().spawn(run_keeper(share, sure_until, keeper));
         Ok(guard)
     }
 }
@@ -242,11 +213,7 @@ inherent!(TableLeaseLock);
 impl ExtendableLease for RowHold {
     fn extend(self: Arc<Self>, lease: Duration) -> BoxFuture<'static, Result<bool, LockError>> {
         let lease = Some(Lease::Fixed(lease));
-        async move {
-            self.write_count_and_lease(lease, REPLY_TIMEOUT, false)
-                .await
-        }
-        .boxed()
+        async move { self.write_count_and_lease(lease, REPLY_TIMEOUT, false).await }.boxed()
     }
 }
 
@@ -254,24 +221,13 @@ impl RowShare {
     /// Makes one more share of `hold`; `None` if the last share has released it, or it was lost.
     fn join(hold: Arc<RowHold>, lease: Lease) -> Option<Self> {
         let one_more = |guards: u32| (guards > 0).then_some(guards + 1);
-        hold.guards
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more)
-            .ok()?;
-        let share = Self {
-            hold,
-            lease,
-            lease_start: Instant::now(),
-            finished: false,
-        };
+        hold.guards.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more).ok()?;
+        let share = Self { hold, lease, lease_start: Instant::now(), finished: false };
         (!share.hold.lost.is_cancelled()).then_some(share)
     }
 
     /// As [`RowHold::write_count_and_lease`], but never over the connection for renewals.
-    async fn write_count_and_lease(
-        &self,
-        lease: Option<Lease>,
-        bound: Duration,
-    ) -> Result<bool, LockError> {
+    async fn write_count_and_lease(&self, lease: Option<Lease>, bound: Duration) -> Result<bool, LockError> {
         self.hold.write_count_and_lease(lease, bound, false).await
     }
 
@@ -308,14 +264,10 @@ impl Share for RowShare {
     /// Renews the lease; completes when the row is no longer ours or the pool is closed.
     async fn renew_until_lost(&self, sure_until: &SureUntil) {
         let limit = REPLY_TIMEOUT.min(self.lease.renewal_timeout());
-        let renew = || {
-            self.hold
-                .write_count_and_lease(Some(self.lease), limit, true)
-        };
+        let renew = || self.hold.write_count_and_lease(Some(self.lease), limit, true);
         let late = |left| {
             let name = &self.hold.row.name;
-            self.observer()
-                .observe(LockEvent::RenewedLate { name, left });
+            self.observer().observe(LockEvent::RenewedLate { name, left });
         };
         tokio::select! {
             () = self.hold.lost.cancelled() => {}
@@ -334,13 +286,9 @@ impl Share for RowShare {
             return self.hold.row.release().await;
         }
         // A later share may have been the last one and have deleted the row before this write.
-        let still = self.write_count_and_lease(None, REPLY_TIMEOUT).await?
-            || self.hold.guards.load(Ordering::Relaxed) == 0;
-        if still {
-            Ok(())
-        } else {
-            Err(LockError::lost(&self.hold.row.name))
-        }
+        let still =
+            self.write_count_and_lease(None, REPLY_TIMEOUT).await? || self.hold.guards.load(Ordering::Relaxed) == 0;
+        if still { Ok(()) } else { Err(LockError::lost(&self.hold.row.name)) }
     }
 }
 

@@ -10,8 +10,8 @@
 use super::{
     connection_id::{ConnectionId, connection_id_and_host},
     failure::{
-        CONNECTION_KILLED_ERRORS, NOT_WRITABLE_ERRORS, PoolExhausted, SERVER, StatementFailure,
-        has_error_number, is_contention, is_exhausted, no_answer_error, to_lock_error,
+        CONNECTION_KILLED_ERRORS, NOT_WRITABLE_ERRORS, PoolExhausted, SERVER, StatementFailure, has_error_number,
+        is_contention, is_exhausted, no_answer_error, to_lock_error,
     },
 };
 use crate::{
@@ -131,10 +131,7 @@ impl MySqlOptions {
     /// renewal uses one more that is kept for renewals, so that a lease is not lost.
     #[must_use]
     pub fn connections(self, connections: usize) -> Self {
-        Self {
-            connections,
-            ..self
-        }
+        Self { connections, ..self }
     }
 
     /// Sets the process that owners are named after.
@@ -170,9 +167,7 @@ impl MySqlOptions {
 /// The address may hold a password, so it is not shown.
 impl fmt::Debug for MySqlOptions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("MySqlOptions")
-            .field("connections", &self.connections)
-            .finish_non_exhaustive()
+        f.debug_struct("MySqlOptions").field("connections", &self.connections).finish_non_exhaustive()
     }
 }
 
@@ -238,10 +233,7 @@ impl ServerList {
 
     /// Opens a connection and sets its variables; if there are several servers, refuses one that takes no writes. A restarted
     /// server gives the same ids again, so id and HOST, which has the client's port, together name this connection.
-    async fn open(
-        &self,
-        server: &Arc<MySqlConnectOptions>,
-    ) -> Result<PooledConnection, sqlx::Error> {
+    async fn open(&self, server: &Arc<MySqlConnectOptions>) -> Result<PooledConnection, sqlx::Error> {
         let mut connection = MySqlConnection::connect_with(server).await?;
         let own = connection_id_and_host(&mut connection, None).await?;
         let (id, host) = own.ok_or(sqlx::Error::RowNotFound)?;
@@ -253,8 +245,7 @@ impl ServerList {
         for variable in &self.variables {
             match connection.execute(variable.as_str()).await {
                 Ok(_) => {}
-                Err(sqlx::Error::Database(e))
-                    if has_error_number(&*e, &[UNKNOWN_VARIABLE_ERROR]) => {}
+                Err(sqlx::Error::Database(e)) if has_error_number(&*e, &[UNKNOWN_VARIABLE_ERROR]) => {}
                 Err(error) => return Err(error),
             }
         }
@@ -346,9 +337,8 @@ impl MySqlPool {
         // The address may hold a password, so it is not repeated.
         let rule = "must be mysql://user[:password]@host[:port]/database";
         let servers = options.servers.into_iter();
-        let servers: Option<Vec<_>> = servers
-            .map(|server| Some(Arc::new(server?.disable_statement_logging())))
-            .collect();
+        let servers: Option<Vec<_>> =
+            servers.map(|server| Some(Arc::new(server?.disable_statement_logging()))).collect();
         let servers = servers.filter(|servers| !servers.is_empty());
         let servers = servers.ok_or_else(|| invalid("url", rule))?;
         if options.connections == 0 {
@@ -358,10 +348,7 @@ impl MySqlPool {
         let variables = options.variables;
         let list = Arc::new(ServerList { servers, variables });
         let pool = |max_size| {
-            let connections = ConnectionManager {
-                servers: Arc::clone(&list),
-                runtime: tasks.runtime().clone(),
-            };
+            let connections = ConnectionManager { servers: Arc::clone(&list), runtime: tasks.runtime().clone() };
             let pool = Pool::builder(connections).max_size(max_size);
             let pool = pool.runtime(deadpool::Runtime::Tokio1).build();
             pool.map_err(|e| LockError::unavailable(SERVER, e))
@@ -423,8 +410,7 @@ impl MySqlPool {
                 }
                 Err(e) => return Err(LockError::unavailable(SERVER, e)),
             };
-            if conn.was_used_recently() || matches!(timeout_at(end, conn.ping()).await, Ok(Ok(())))
-            {
+            if conn.was_used_recently() || matches!(timeout_at(end, conn.ping()).await, Ok(Ok(()))) {
                 return Ok(conn);
             }
             drop(conn);
@@ -463,9 +449,7 @@ impl MySqlPool {
             return self.run_statement(bound, statement).await;
         }
         let end = deadline(bound);
-        let mut conn = self
-            .get_conn_from(&self.0.connections, Duration::ZERO, end)
-            .await;
+        let mut conn = self.get_conn_from(&self.0.connections, Duration::ZERO, end).await;
         if conn.as_ref().is_err_and(is_exhausted) {
             conn = self.get_conn_from(&self.0.renewals, bound, end).await;
         }
@@ -484,11 +468,7 @@ impl MySqlPool {
         statement: impl Fn(&mut MySqlConnection) -> BoxFuture<'_, Result<T, sqlx::Error>>,
     ) -> Result<T, StatementFailure> {
         let end = deadline(bound);
-        let pool = if self.0.connections.is_closed() {
-            &self.0.renewals
-        } else {
-            &self.0.connections
-        };
+        let pool = if self.0.connections.is_closed() { &self.0.renewals } else { &self.0.connections };
         let conn = self.get_conn_from(pool, bound, end).await;
         self.run_statement_on(conn, end, statement).await
     }
@@ -526,9 +506,7 @@ impl MySqlPool {
                 conn.done();
                 return Ok(done);
             }
-            Ok(Err(sqlx::Error::Database(error)))
-                if !has_error_number(&*error, &CONNECTION_KILLED_ERRORS) =>
-            {
+            Ok(Err(sqlx::Error::Database(error))) if !has_error_number(&*error, &CONNECTION_KILLED_ERRORS) => {
                 if !has_error_number(&*error, &NOT_WRITABLE_ERRORS) {
                     conn.done();
                     return Err(StatementFailure::Answered(error));

@@ -58,8 +58,7 @@ const INSERT: &str = "INSERT INTO tb_lock (lock_name, class_name, method_name, s
                       VALUES (?, ?, ?, ?, ?, NOW(), ?, ?, 1, NOW(3) + INTERVAL ? MICROSECOND)";
 /// Counts the rows of a name whose lease has ended. Waiters read that before they delete, because a plain read locks nothing
 /// and so does not block the holder.
-const COUNT_EXPIRED: &str =
-    "SELECT COUNT(*) FROM tb_lock WHERE lock_name = ? AND expires_at <= NOW(3)";
+const COUNT_EXPIRED: &str = "SELECT COUNT(*) FROM tb_lock WHERE lock_name = ? AND expires_at <= NOW(3)";
 /// Deletes the row of a name if its lease has ended by the database's clock.
 const DELETE_EXPIRED: &str = "DELETE FROM tb_lock WHERE lock_name = ? AND expires_at <= NOW(3)";
 /// Writes the hold count and extends the lease, but never shortens it, if the row is the owner's and its lease has not ended.
@@ -67,7 +66,8 @@ const RENEW: &str = "UPDATE tb_lock SET holds = ?, expires_at = GREATEST(expires
                      WHERE lock_name = ? AND owner = ? AND expires_at > NOW(3)";
 /// Reads the owner, and the rest of the lease in microseconds: negative if it has ended and the row has not been swept, NULL
 /// without a lease.
-const SELECT_HOLDER: &str = "SELECT COALESCE(owner, ''), TIMESTAMPDIFF(MICROSECOND, NOW(3), expires_at) FROM tb_lock WHERE lock_name = ?";
+const SELECT_HOLDER: &str =
+    "SELECT COALESCE(owner, ''), TIMESTAMPDIFF(MICROSECOND, NOW(3), expires_at) FROM tb_lock WHERE lock_name = ?";
 /// Deletes the row of a name, whoever has it.
 const FORCE_UNLOCK: &str = "DELETE FROM tb_lock WHERE lock_name = ?";
 /// Deletes the row of a name if it is the owner's.
@@ -128,21 +128,14 @@ impl MySqlPool {
     ///
     /// It may be made or not; calling it again is safe.
     pub async fn create_table(&self) -> Result<(), LockError> {
-        self.run_statement(REPLY_TIMEOUT, |conn| {
-            sqlx::query(CREATE_TABLE).execute(conn).boxed()
-        })
-        .await?;
+        self.run_statement(REPLY_TIMEOUT, |conn| sqlx::query(CREATE_TABLE).execute(conn).boxed()).await?;
         Ok(())
     }
 }
 
 impl Contender {
     pub(super) fn new(pool: &MySqlPool, name: &str) -> Self {
-        Self {
-            pool: pool.clone(),
-            name: name.to_owned(),
-            description: RowDescription::default(),
-        }
+        Self { pool: pool.clone(), name: name.to_owned(), description: RowDescription::default() }
     }
 
     pub(super) fn taken_error(&self, waited: Duration) -> LockError {
@@ -169,12 +162,8 @@ impl Contender {
             holder.bind(self.name.clone()).fetch_optional(conn).boxed()
         });
         let row = row.await?;
-        let left =
-            |lease_micros| Duration::from_micros(u64::try_from(lease_micros).unwrap_or_default());
-        let holder = row.map(|(id, lease_micros)| Holder {
-            id,
-            remaining: lease_micros.map(left),
-        });
+        let left = |lease_micros| Duration::from_micros(u64::try_from(lease_micros).unwrap_or_default());
+        let holder = row.map(|(id, lease_micros)| Holder { id, remaining: lease_micros.map(left) });
         Ok(holder.filter(|holder| holder.remaining != Some(Duration::ZERO)))
     }
 
@@ -190,16 +179,9 @@ impl Contender {
     /// Inserts the row, waiting at most `wait`; returns it and when the insert was sent. With a lease, a row in its way is
     /// deleted once that row's lease has ended. [`LockError::Taken`] if the wait is over, [`LockError::Unavailable`] if no
     /// connection was free for the first try; a name of another length is [`LockError::Invalid`].
-    pub(super) async fn insert_row(
-        &self,
-        lease: Option<Lease>,
-        wait: Duration,
-    ) -> Result<(Row, Instant), LockError> {
+    pub(super) async fn insert_row(&self, lease: Option<Lease>, wait: Duration) -> Result<(Row, Instant), LockError> {
         if !(1..=MAX_NAME_LENGTH).contains(&self.name.chars().count()) {
-            return Err(LockError::invalid(
-                &self.name,
-                "a name has 1 to 50 characters",
-            ));
+            return Err(LockError::invalid(&self.name, "a name has 1 to 50 characters"));
         }
         let start = Instant::now();
         let time_left = || wait.saturating_sub(start.elapsed());
@@ -220,12 +202,7 @@ impl Contender {
             if time_left().is_zero() {
                 return Err(self.taken_error(wait));
             }
-            sleep(
-                POLL_INTERVAL
-                    .mul_f64(0.5 + fastrand::f64())
-                    .min(time_left()),
-            )
-            .await;
+            sleep(POLL_INTERVAL.mul_f64(0.5 + fastrand::f64()).min(time_left())).await;
         }
     }
 
@@ -234,17 +211,10 @@ impl Contender {
     ///
     /// The statement runs to its end in a task of its own: a caller that is dropped meanwhile drops the reply, and with
     /// it the row.
-    async fn insert(
-        &self,
-        conn: Conn,
-        lease: Option<Lease>,
-        wait: Duration,
-    ) -> Result<Option<Row>, LockError> {
+    async fn insert(&self, conn: Conn, lease: Option<Lease>, wait: Duration) -> Result<Option<Row>, LockError> {
         let row = Row::without_deletion(&self.pool, &self.name, self.pool.owner());
         let (reply, answer) = oneshot::channel();
-        self.pool
-            .tasks()
-            .spawn(row.insert(conn, self.description.clone(), lease, wait, reply));
+        self.pool.tasks().spawn(row.insert(conn, self.description.clone(), lease, wait, reply));
         answer.await.unwrap_or_else(|_| Err(no_answer_error()))
     }
 
@@ -254,17 +224,11 @@ impl Contender {
         let swept = self.pool.run_statement(REPLY_TIMEOUT, |conn| {
             let name = self.name.clone();
             async move {
-                let expired: i64 = sqlx::query_scalar(COUNT_EXPIRED)
-                    .bind(&name)
-                    .fetch_one(&mut *conn)
-                    .await?;
+                let expired: i64 = sqlx::query_scalar(COUNT_EXPIRED).bind(&name).fetch_one(&mut *conn).await?;
                 if expired == 0 {
                     return Ok(false);
                 }
-                let swept = sqlx::query(DELETE_EXPIRED)
-                    .bind(&name)
-                    .execute(conn)
-                    .await?;
+                let swept = sqlx::query(DELETE_EXPIRED).bind(&name).execute(conn).await?;
                 Ok(swept.rows_affected() > 0)
             }
             .boxed()
@@ -279,12 +243,7 @@ impl Contender {
 impl Row {
     /// A row that is not in the table, or that the caller deletes: its drop does nothing.
     fn without_deletion(pool: &MySqlPool, name: &str, owner: Owner) -> Self {
-        Self {
-            pool: pool.clone(),
-            name: name.to_owned(),
-            owner,
-            is_gone: AtomicBool::new(true),
-        }
+        Self { pool: pool.clone(), name: name.to_owned(), owner, is_gone: AtomicBool::new(true) }
     }
 
     /// Inserts the row and replies as [`Contender::insert`] returns; then undoes an insert without an answer, or one that still
@@ -322,9 +281,7 @@ impl Row {
                 self.is_gone.store(false, Ordering::Relaxed);
                 reply.send(Ok(Some(self))).ok();
             }
-            Err(StatementFailure::Answered(error))
-                if error.is_unique_violation() || is_contention(&*error) =>
-            {
+            Err(StatementFailure::Answered(error)) if error.is_unique_violation() || is_contention(&*error) => {
                 reply.send(Ok(None)).ok();
             }
             Err(StatementFailure::Unanswered(error)) => {
@@ -339,18 +296,11 @@ impl Row {
 
     /// Completes once the insert has lasted longer than `wait` and the server has a row of this name by another owner.
     /// Without such a row the server is only slow.
-    async fn wait_until_blocked_by_other_owner(
-        &self,
-        connection_id: &ConnectionId,
-        wait: Duration,
-    ) {
+    async fn wait_until_blocked_by_other_owner(&self, connection_id: &ConnectionId, wait: Duration) {
         let mut pause = wait + FIRST_ROW_LOCK_CHECK_DELAY;
         loop {
             sleep(pause).await;
-            match connection_id
-                .has_row_of_other_owner(&self.name, self.owner)
-                .await
-            {
+            match connection_id.has_row_of_other_owner(&self.name, self.owner).await {
                 Ok(true) => return,
                 Ok(false) => {}
                 Err(error) => tracing::debug!(%error, name = self.name, "a slow insert"),
@@ -431,11 +381,7 @@ impl Row {
     /// missing row counts as deleted by that attempt.
     async fn delete_once(&self, asked: &mut bool) -> Result<bool, LockError> {
         let deleted = self.pool.run_deletion(REPLY_TIMEOUT, |conn| {
-            sqlx::query(DELETE)
-                .bind(self.name.clone())
-                .bind(self.owner.to_string())
-                .execute(conn)
-                .boxed()
+            sqlx::query(DELETE).bind(self.name.clone()).bind(self.owner.to_string()).execute(conn).boxed()
         });
         let deleted = deleted.await;
         *asked |= matches!(deleted, Err(StatementFailure::Unanswered(_)));
@@ -452,9 +398,7 @@ impl Drop for Row {
             return;
         }
         let row = Self::without_deletion(&self.pool, &self.name, self.owner);
-        self.pool
-            .tasks()
-            .spawn(async move { row.delete_until_done().await });
+        self.pool.tasks().spawn(async move { row.delete_until_done().await });
     }
 }
 

@@ -112,10 +112,7 @@ impl Lock for TableLock {
         // There is no lease to end.
         let sure_until = SureUntil::new(Instant::now() + MAX_DURATION);
         let share = TableShare(row);
-        self.0
-            .pool
-            .tasks()
-            .spawn(run_keeper(share, sure_until, keeper));
+        self.0.pool.tasks().spawn(run_keeper(share, sure_until, keeper));
         Ok(guard)
     }
 }

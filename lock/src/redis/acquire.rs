@@ -32,20 +32,9 @@ pub(super) struct AcquireRequest {
 
 impl AcquireRequest {
     /// The terms of an acquire whose wait begins now; [`LockError::Invalid`] for a lease out of range.
-    pub(super) fn new(
-        name: &str,
-        owner: Option<Owner>,
-        lease: Lease,
-        wait: Duration,
-    ) -> Result<Self, LockError> {
+    pub(super) fn new(name: &str, owner: Option<Owner>, lease: Lease, wait: Duration) -> Result<Self, LockError> {
         lease.check(name)?;
-        Ok(Self {
-            owner,
-            lease,
-            wait,
-            until: deadline(wait),
-            fenced: false,
-        })
+        Ok(Self { owner, lease, wait, until: deadline(wait), fenced: false })
     }
 
     /// Returns a guard of the owner's existing hold, or of a new hold that `first_hold` takes, and tells the observer how that
@@ -66,10 +55,7 @@ impl AcquireRequest {
         F: Future<Output = Result<Option<Hold<C>>, LockError>>,
     {
         let take = self.join_or_take(client, name, kind, first_hold);
-        client
-            .observer()
-            .report_acquire(name, client.while_open(take))
-            .await
+        client.observer().report_acquire(name, client.while_open(take)).await
     }
 
     /// Joins the owner's hold, or takes a first one that enough replicas have, and waits out an outage if the client does;
@@ -96,10 +82,7 @@ impl AcquireRequest {
             }
         };
         let reentry = client.reentry::<Hold<C>>();
-        let mut holds = reentry
-            .lock_entry(name, owner, self.until)
-            .await
-            .ok_or_else(taken)?;
+        let mut holds = reentry.lock_entry(name, owner, self.until).await.ok_or_else(taken)?;
         let entry = entry_of(&holds);
         let (same, other) = holds.same_and_other_kind(kind);
         loop {

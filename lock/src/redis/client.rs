@@ -90,10 +90,7 @@ impl RedisClient {
     /// Safe.
     pub async fn connect(url: impl Into<String>) -> Result<Self, LockError> {
         let redis = Self::new(RedisOptions::new(url))?;
-        redis::cmd("PING")
-            .exec_async(&mut redis.connection())
-            .await
-            .map_err(to_lock_error)?;
+        redis::cmd("PING").exec_async(&mut redis.connection()).await.map_err(to_lock_error)?;
         Ok(redis)
     }
 
@@ -140,14 +137,7 @@ impl RedisClient {
         let disconnects = watch::Sender::new(());
         let servers = Servers::new(&options, tasks.runtime(), &disconnects)?;
         let connection = users_own.unwrap_or_else(|| servers.connection());
-        Ok(Self(Arc::new(ClientState {
-            options,
-            servers,
-            connection,
-            disconnects,
-            shared: ByType::default(),
-            tasks,
-        })))
+        Ok(Self(Arc::new(ClientState { options, servers, connection, disconnects, shared: ByType::default(), tasks })))
     }
 
     /// Returns the connection for plain commands and scripts. It is shared, so never send a blocking command or WATCH.
@@ -223,15 +213,8 @@ impl RedisClient {
     }
 
     /// Returns the state of type `T` that this client's handles on `name` share, and makes it for the first of them.
-    pub(super) fn shared<T: Any + Send + Sync>(
-        &self,
-        name: &Arc<str>,
-        make: impl FnOnce(Registration) -> T,
-    ) -> Arc<T> {
-        self.0
-            .shared
-            .of::<Registry<Arc<str>, T>>()
-            .get_or_make(name, make)
+    pub(super) fn shared<T: Any + Send + Sync>(&self, name: &Arc<str>, make: impl FnOnce(Registration) -> T) -> Arc<T> {
+        self.0.shared.of::<Registry<Arc<str>, T>>().get_or_make(name, make)
     }
 
     /// How many names this client uses whose shared state is a `T`.
@@ -279,10 +262,7 @@ impl RedisClient {
     }
 
     /// Reads the number in this key; 0 if there is none.
-    pub(super) async fn read_number<T: FromRedisValue + Default>(
-        &self,
-        key: &str,
-    ) -> Result<T, LockError> {
+    pub(super) async fn read_number<T: FromRedisValue + Default>(&self, key: &str) -> Result<T, LockError> {
         let number: Option<T> = self.connection().get(key).await.map_err(to_lock_error)?;
         Ok(number.unwrap_or_default())
     }
@@ -293,10 +273,7 @@ impl RedisClient {
     }
 
     /// Runs a script, with the client's time limit for the answer.
-    pub(super) async fn run_script<T: FromRedisValue>(
-        &self,
-        call: &ScriptCall,
-    ) -> Result<T, CommandFailure> {
+    pub(super) async fn run_script<T: FromRedisValue>(&self, call: &ScriptCall) -> Result<T, CommandFailure> {
         self.run_script_within(call, None).await
     }
 
@@ -316,10 +293,7 @@ impl RedisClient {
     pub(super) async fn holders(&self, key: &str) -> Result<Vec<Holder>, LockError> {
         let script = scripts::HOLDERS.call([key]).arg(in_braces(key));
         let shown: Vec<(String, i64)> = self.run_script(&script).await?;
-        let holder = |(id, millis)| Holder {
-            id,
-            remaining: u64::try_from(millis).ok().map(Duration::from_millis),
-        };
+        let holder = |(id, millis)| Holder { id, remaining: u64::try_from(millis).ok().map(Duration::from_millis) };
         Ok(shown.into_iter().map(holder).collect())
     }
 }

@@ -22,9 +22,7 @@ use super::{
 };
 use crate::Process;
 use parking_lot::Mutex;
-use redis::{
-    Arg, Client, Cmd, FromRedisValue, Pipeline, RedisError, RedisResult, ServerError, Value,
-};
+use redis::{Arg, Client, Cmd, FromRedisValue, Pipeline, RedisError, RedisResult, ServerError, Value};
 use std::{
     collections::HashMap,
     fmt, io,
@@ -106,10 +104,7 @@ impl Cluster {
             runtime: runtime.clone(),
             disconnects: disconnects.clone(),
             home: slot_of_key(options.prefix.as_bytes()),
-            map: Mutex::new(SlotMap {
-                node_by_slot: vec![None; SLOTS],
-                nodes: HashMap::new(),
-            }),
+            map: Mutex::new(SlotMap { node_by_slot: vec![None; SLOTS], nodes: HashMap::new() }),
             is_map_stale: AtomicBool::new(true),
             last_map_at: tokio::sync::Mutex::default(),
             next_asked: AtomicUsize::new(0),
@@ -124,8 +119,7 @@ impl Cluster {
     /// Returns the node for commands without a key, which has the slot of the prefix; reads the map first if it may be old.
     pub(super) async fn node_for_commands_without_key(&self) -> RedisResult<Arc<RedisNode>> {
         self.refresh_map_if_stale().await?;
-        self.node_of_slot(self.home)
-            .ok_or_else(slot_without_node_error)
+        self.node_of_slot(self.home).ok_or_else(slot_without_node_error)
     }
 
     /// Sends a request to the node that has its key, and again, also to another node, only if it was refused or nothing was
@@ -149,10 +143,7 @@ impl Cluster {
             let keyless = || last.clone().or_else(|| self.node_of_slot(self.home));
             let (node, is_asking) = match redirect.take() {
                 Some((node, is_asking)) => (Some(node), is_asking),
-                None => (
-                    slot.map_or_else(keyless, |slot| self.node_of_slot(slot)),
-                    false,
-                ),
+                None => (slot.map_or_else(keyless, |slot| self.node_of_slot(slot)), false),
             };
             let refusal = match &node {
                 Some(node) => {
@@ -212,29 +203,16 @@ impl Cluster {
 
     /// The node to which this refusal of `from` redirects, and whether it needs `ASKING`; `None`: ask again later. `MOVED` is
     /// noted in the map, which is then read again before the next command.
-    fn redirect_of(
-        &self,
-        refusal: NodeRefusal,
-        from: &Arc<RedisNode>,
-    ) -> RedisResult<Option<(Arc<RedisNode>, bool)>> {
+    fn redirect_of(&self, refusal: NodeRefusal, from: &Arc<RedisNode>) -> RedisResult<Option<(Arc<RedisNode>, bool)>> {
         Ok(match refusal {
-            NodeRefusal::Moved(slot, address) => {
-                Some((self.record_move(slot, address, from)?, false))
-            }
-            NodeRefusal::Ask(address) => {
-                Some((self.node_at(&self.full_address(address, from))?, true))
-            }
+            NodeRefusal::Moved(slot, address) => Some((self.record_move(slot, address, from)?, false)),
+            NodeRefusal::Ask(address) => Some((self.node_at(&self.full_address(address, from))?, true)),
             NodeRefusal::TryLater => None,
         })
     }
 
     /// Notes in the map that the slot has moved, and returns its new node; the map is then read again before the next command.
-    fn record_move(
-        &self,
-        slot: u16,
-        address: Address,
-        from: &Arc<RedisNode>,
-    ) -> RedisResult<Arc<RedisNode>> {
+    fn record_move(&self, slot: u16, address: Address, from: &Arc<RedisNode>) -> RedisResult<Arc<RedisNode>> {
         let there = self.node_at(&self.full_address(address, from))?;
         self.map.lock().node_by_slot[usize::from(slot)] = Some(Arc::clone(&there));
         self.is_map_stale.store(true, Ordering::Release);
@@ -259,13 +237,7 @@ impl Cluster {
         }
         let client = client_at(&self.template, address)?;
         let primary = Primary::new(client, None, self.timeout, self.disconnects.clone());
-        let node = RedisNode::new(
-            primary,
-            true,
-            &self.process,
-            &self.runtime,
-            &self.disconnects,
-        );
+        let node = RedisNode::new(primary, true, &self.process, &self.runtime, &self.disconnects);
         map.nodes.insert(address.clone(), Arc::clone(&node));
         Ok(node)
     }
@@ -306,8 +278,7 @@ impl Cluster {
         nodes.sort_by(|(one, _), (other, _)| one.cmp(other));
         nodes.rotate_left(first % number.max(1));
         nodes.sort_by_key(|(_, node)| node.shared.discards_in_a_row());
-        let limit = MAX_SLOT_MAP_TIMEOUT
-            .min(self.timeout / (1 + u32::try_from(number).unwrap_or(u32::MAX - 1)));
+        let limit = MAX_SLOT_MAP_TIMEOUT.min(self.timeout / (1 + u32::try_from(number).unwrap_or(u32::MAX - 1)));
         let mut last_error = slot_without_node_error();
         for ((host, _), node) in &nodes {
             match timeout(limit, read_slot_ranges(&node.shared, host)).await {
@@ -332,10 +303,7 @@ impl Cluster {
                 map.node_by_slot[slot] = Some(Arc::clone(&node));
             }
         }
-        let SlotMap {
-            node_by_slot,
-            nodes,
-        } = &mut *map;
+        let SlotMap { node_by_slot, nodes } = &mut *map;
         let mut with_slots: Vec<_> = node_by_slot.iter().flatten().map(Arc::as_ptr).collect();
         with_slots.dedup();
         nodes.retain(|_, node| with_slots.contains(&Arc::as_ptr(node)));
@@ -370,11 +338,7 @@ async fn read_slot_ranges(node: &Arc<SharedConnection>, host: &str) -> RedisResu
             _ => named,
         };
         let number = usize::from_redis_value_ref;
-        known.push((
-            number(from)?,
-            number(to)?,
-            (at, u16::from_redis_value_ref(port)?),
-        ));
+        known.push((number(from)?, number(to)?, (at, u16::from_redis_value_ref(port)?)));
     }
     Ok(known)
 }
@@ -417,10 +381,7 @@ async fn send_to(
 }
 
 /// The refusal in this answer, if nothing of the request was carried out; `None` for any other answer.
-fn refusal_if_nothing_ran(
-    request: Request<'_>,
-    answer: &RedisResult<Value>,
-) -> Option<NodeRefusal> {
+fn refusal_if_nothing_ran(request: Request<'_>, answer: &RedisResult<Value>) -> Option<NodeRefusal> {
     let said = |value: &Value| match value {
         Value::ServerError(error) => NodeRefusal::of(error),
         _ => None,
@@ -433,8 +394,7 @@ fn refusal_if_nothing_ran(
                 return None;
             }
             // Each command of a pipeline would need an `ASKING` of its own.
-            let is_pipeline =
-                matches!(request, Request::Pipeline(commands, ..) if !commands.is_transaction());
+            let is_pipeline = matches!(request, Request::Pipeline(commands, ..) if !commands.is_transaction());
             match first {
                 NodeRefusal::Ask(_) if is_pipeline => Some(NodeRefusal::TryLater),
                 first => Some(first),
@@ -526,10 +486,7 @@ mod tests {
             key_of_command(&command).map(|key| String::from_utf8_lossy(key).into_owned())
         };
         assert_eq!(key(&["GET", "a"]).as_deref(), Some("a"));
-        assert_eq!(
-            key(&["evalsha", "5f1", "2", "a", "b", "c"]).as_deref(),
-            Some("a")
-        );
+        assert_eq!(key(&["evalsha", "5f1", "2", "a", "b", "c"]).as_deref(), Some("a"));
         assert_eq!(key(&["EVALSHA", "5f1", "0", "c"]), None);
         assert_eq!(key(&["SCRIPT", "LOAD", "return 1"]), None);
         assert_eq!(key(&["PING"]), None);
@@ -543,45 +500,21 @@ mod tests {
             refusal_if_nothing_ran(Request::Command(&cmd), &Ok(value))
         };
         let at = |host: &str| (host.to_owned(), 6381);
-        assert_eq!(
-            said("MOVED 3999 10.0.0.1:6381"),
-            Some(NodeRefusal::Moved(3999, at("10.0.0.1")))
-        );
-        assert_eq!(
-            said("MOVED 3999 ::1:6381"),
-            Some(NodeRefusal::Moved(3999, at("::1")))
-        );
-        assert_eq!(
-            said("MOVED 3999 :6381"),
-            Some(NodeRefusal::Moved(3999, at("")))
-        );
-        assert_eq!(
-            said("ASK 3999 10.0.0.1:6381"),
-            Some(NodeRefusal::Ask(at("10.0.0.1")))
-        );
-        assert_eq!(
-            said("TRYAGAIN Multiple keys request"),
-            Some(NodeRefusal::TryLater)
-        );
-        assert_eq!(
-            said("CLUSTERDOWN Hash slot not served"),
-            Some(NodeRefusal::TryLater)
-        );
+        assert_eq!(said("MOVED 3999 10.0.0.1:6381"), Some(NodeRefusal::Moved(3999, at("10.0.0.1"))));
+        assert_eq!(said("MOVED 3999 ::1:6381"), Some(NodeRefusal::Moved(3999, at("::1"))));
+        assert_eq!(said("MOVED 3999 :6381"), Some(NodeRefusal::Moved(3999, at(""))));
+        assert_eq!(said("ASK 3999 10.0.0.1:6381"), Some(NodeRefusal::Ask(at("10.0.0.1"))));
+        assert_eq!(said("TRYAGAIN Multiple keys request"), Some(NodeRefusal::TryLater));
+        assert_eq!(said("CLUSTERDOWN Hash slot not served"), Some(NodeRefusal::TryLater));
         assert_eq!(said("MOVED 99999 10.0.0.1:6381"), None);
         assert_eq!(said("ERR Script attempted to access a non local key"), None);
         let broken = Err(io::Error::from(io::ErrorKind::TimedOut).into());
-        assert_eq!(
-            refusal_if_nothing_ran(Request::Command(&redis::cmd("GET")), &broken),
-            None
-        );
+        assert_eq!(refusal_if_nothing_ran(Request::Command(&redis::cmd("GET")), &broken), None);
         // One that ran beside one that was refused: nothing is sent again.
         let mut both = redis::pipe();
         both.cmd("GET").arg("a").cmd("GET").arg("b");
         let moved = parse_redis_value(b"-MOVED 3999 10.0.0.1:6381\r\n").unwrap();
         let answers = Ok(Value::Array(vec![moved, Value::Nil]));
-        assert_eq!(
-            refusal_if_nothing_ran(Request::Pipeline(&both, 0, 2), &answers),
-            None
-        );
+        assert_eq!(refusal_if_nothing_ran(Request::Pipeline(&both, 0, 2), &answers), None);
     }
 }

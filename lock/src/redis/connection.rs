@@ -48,23 +48,12 @@ struct UserConnection {
 impl Connection {
     /// A connection for commands to one server.
     pub(super) fn to_server(shared: Arc<SharedConnection>) -> Self {
-        Self {
-            transport: Transport::Server(shared),
-            sent: false,
-            limit: None,
-        }
+        Self { transport: Transport::Server(shared), sent: false, limit: None }
     }
 
     /// A connection for commands to the nodes of a cluster.
     pub(super) fn to_cluster(cluster: Arc<Cluster>) -> Self {
-        Self {
-            transport: Transport::Cluster {
-                cluster,
-                last: None,
-            },
-            sent: false,
-            limit: None,
-        }
+        Self { transport: Transport::Cluster { cluster, last: None }, sent: false, limit: None }
     }
 
     /// A connection for commands over the user's own one.
@@ -109,12 +98,7 @@ impl Connection {
 impl Transport {
     /// Sends the request once over the library's own connections, and sets `sent` to whether it went out. The user's
     /// connection is asked by its own methods instead.
-    async fn send(
-        &mut self,
-        request: Request<'_>,
-        limit: Option<Duration>,
-        sent: &mut bool,
-    ) -> RedisResult<Value> {
+    async fn send(&mut self, request: Request<'_>, limit: Option<Duration>, sent: &mut bool) -> RedisResult<Value> {
         match self {
             Self::Server(shared) => shared.send(request, limit, sent).await,
             Self::Cluster { cluster, last } => cluster.send(request, limit, last, sent).await,
@@ -125,11 +109,7 @@ impl Transport {
 
 impl UserConnection {
     /// Waits for the answer, at most `limit` or the time limit of a command, whichever is less.
-    async fn await_answer<T>(
-        &self,
-        limit: Option<Duration>,
-        answer: RedisFuture<'_, T>,
-    ) -> RedisResult<T> {
+    async fn await_answer<T>(&self, limit: Option<Duration>, answer: RedisFuture<'_, T>) -> RedisResult<T> {
         let limit = limit.map_or(self.timeout, |limit| limit.min(self.timeout));
         timeout(limit, answer).await.unwrap_or_else(timeout_error)
     }
@@ -138,11 +118,7 @@ impl UserConnection {
 impl ConnectionLike for Connection {
     /// Sends the command once, and notes whether it went out.
     fn req_packed_command<'a>(&'a mut self, cmd: &'a Cmd) -> RedisFuture<'a, Value> {
-        let Self {
-            transport,
-            sent,
-            limit,
-        } = self;
+        let Self { transport, sent, limit } = self;
         let limit = *limit;
         let answer = async move {
             if let Transport::User(user) = transport {
@@ -162,11 +138,7 @@ impl ConnectionLike for Connection {
         offset: usize,
         count: usize,
     ) -> RedisFuture<'a, Vec<Value>> {
-        let Self {
-            transport,
-            sent,
-            limit,
-        } = self;
+        let Self { transport, sent, limit } = self;
         let limit = *limit;
         let answers = async move {
             if let Transport::User(user) = transport {
@@ -219,19 +191,10 @@ mod tests {
         let mut transaction = redis::pipe();
         transaction.atomic();
         let crossed = ErrorKind::Server(ServerErrorKind::CrossSlot);
-        assert_eq!(
-            kind(&transaction, std::slice::from_ref(&refused)),
-            Err(crossed)
-        );
+        assert_eq!(kind(&transaction, std::slice::from_ref(&refused)), Err(crossed));
         // The answer of a transaction that ran, or of a pipeline, is unchanged.
-        for (commands, answer) in [
-            (&transaction, Value::Array(vec![refused.clone()])),
-            (&redis::pipe(), refused),
-        ] {
-            assert_eq!(
-                kind(commands, std::slice::from_ref(&answer)),
-                Ok(vec![answer])
-            );
+        for (commands, answer) in [(&transaction, Value::Array(vec![refused.clone()])), (&redis::pipe(), refused)] {
+            assert_eq!(kind(commands, std::slice::from_ref(&answer)), Ok(vec![answer]));
         }
     }
 }

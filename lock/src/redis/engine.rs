@@ -84,12 +84,7 @@ pub(super) enum TryResult<T> {
 
 impl<T, A> SharedObject<T, A> {
     /// An object whose releases are announced on `channel` by the server that has the key `name`.
-    pub(super) fn new(
-        client: &RedisClient,
-        name: &Arc<str>,
-        channel: String,
-        registration: Registration,
-    ) -> Self {
+    pub(super) fn new(client: &RedisClient, name: &Arc<str>, channel: String, registration: Registration) -> Self {
         Self {
             line: Arc::default(),
             subscription: Subscription::new(client, name, channel),
@@ -100,15 +95,8 @@ impl<T, A> SharedObject<T, A> {
     }
 
     /// An object without a channel, whose waiters are woken by no message and try again by time.
-    pub(super) fn without_channel(
-        client: &RedisClient,
-        name: &Arc<str>,
-        registration: Registration,
-    ) -> Self {
-        Self {
-            has_channel: false,
-            ..Self::new(client, name, String::new(), registration)
-        }
+    pub(super) fn without_channel(client: &RedisClient, name: &Arc<str>, registration: Registration) -> Self {
+        Self { has_channel: false, ..Self::new(client, name, String::new(), registration) }
     }
 
     pub(super) fn channel(&self) -> &str {
@@ -225,10 +213,7 @@ where
         if left.is_zero() {
             return outage.fail_if_unavailable().map(|()| None);
         }
-        let pause = retry_in
-            .unwrap_or(RECHECK_INTERVAL)
-            .clamp(MIN_RETRY_PAUSE, RECHECK_INTERVAL)
-            .min(left);
+        let pause = retry_in.unwrap_or(RECHECK_INTERVAL).clamp(MIN_RETRY_PAUSE, RECHECK_INTERVAL).min(left);
         match subscription {
             Some(subscription) => drop(timeout(pause, subscription.wait_for_message()).await),
             None => sleep(pause).await,
@@ -238,9 +223,7 @@ where
 
 /// The time until a lease of `millis` milliseconds has surely ended; `None` for a negative number, which means unknown.
 pub(super) fn time_until_lease_end(millis: i64) -> Option<Duration> {
-    u64::try_from(millis)
-        .ok()
-        .map(|millis| Duration::from_millis(millis) + Duration::from_millis(1))
+    u64::try_from(millis).ok().map(|millis| Duration::from_millis(millis) + Duration::from_millis(1))
 }
 
 /// Runs `task` to its end in the client's runtime, even if the caller is dropped, and returns its result;

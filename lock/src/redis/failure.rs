@@ -16,17 +16,9 @@ pub(super) const MAX_COMMAND_DELAY: Duration = Duration::from_secs(5);
 
 /// Temporary refusals, after which nothing was done, that another connection may avoid: it may lead to the new primary,
 /// or log in.
-const RETRY_ON_NEW_CONNECTION_CODES: [&str; 5] =
-    ["READONLY", "NOREPLICAS", "LOADING", "MASTERDOWN", "NOAUTH"];
+const RETRY_ON_NEW_CONNECTION_CODES: [&str; 5] = ["READONLY", "NOREPLICAS", "LOADING", "MASTERDOWN", "NOAUTH"];
 /// Temporary refusals that another connection does not avoid.
-const RETRY_LATER_CODES: [&str; 6] = [
-    "MISCONF",
-    "OOM",
-    "BUSY",
-    "NOSCRIPT",
-    "CLUSTERDOWN",
-    "TRYAGAIN",
-];
+const RETRY_LATER_CODES: [&str; 6] = ["MISCONF", "OOM", "BUSY", "NOSCRIPT", "CLUSTERDOWN", "TRYAGAIN"];
 /// While a slot moves, the old node may not write a key again that a script has just deleted: the script ends half-way.
 const ENDED_HALF_WAY_MESSAGE: &str = "attempted to access a non local key";
 /// The prefix that Redis 6 puts before a command's error in a script.
@@ -46,13 +38,8 @@ impl CommandFailure {
     /// Classifies the error of a command; `sent` says whether it went out.
     pub(super) fn of(error: RedisError, sent: bool) -> Self {
         let answered = matches!(error.kind(), ErrorKind::Server(_) | ErrorKind::Extension);
-        let is_temporary = error
-            .code()
-            .and_then(|code| temporary_refusal(code, error.detail()))
-            .is_some();
-        let is_half_done = error
-            .detail()
-            .is_some_and(|detail| detail.contains(ENDED_HALF_WAY_MESSAGE));
+        let is_temporary = error.code().and_then(|code| temporary_refusal(code, error.detail())).is_some();
+        let is_half_done = error.detail().is_some_and(|detail| detail.contains(ENDED_HALF_WAY_MESSAGE));
         let for_good = answered && !is_temporary && !is_half_done;
         let is_refusal = for_good || error.kind() == ErrorKind::AuthenticationFailed;
         let (server, reason) = (SERVER, error.into());
@@ -77,11 +64,7 @@ impl CommandFailure {
 
     /// How much later the command may arrive than the one that undoes it; zero if it has not run or was refused for good.
     pub(super) fn max_delay(&self) -> Duration {
-        if self.may_have_run && self.retryable {
-            MAX_COMMAND_DELAY
-        } else {
-            Duration::ZERO
-        }
+        if self.may_have_run && self.retryable { MAX_COMMAND_DELAY } else { Duration::ZERO }
     }
 }
 
@@ -98,21 +81,16 @@ pub(super) fn to_lock_error(error: RedisError) -> LockError {
 
 /// Whether another connection may avoid this refusal.
 pub(super) fn needs_new_connection(code: &str, details: Option<&str>) -> bool {
-    temporary_refusal(code, details)
-        .is_some_and(|refusal| RETRY_ON_NEW_CONNECTION_CODES.contains(&refusal))
+    temporary_refusal(code, details).is_some_and(|refusal| RETRY_ON_NEW_CONNECTION_CODES.contains(&refusal))
 }
 
 /// The code of a refusal that is temporary, such as LOADING, as Redis 7 writes it or as Redis 6 puts it in a script's error.
 fn temporary_refusal<'a>(code: &'a str, details: Option<&'a str>) -> Option<&'a str> {
-    let is_temporary = |word: &&str| {
-        RETRY_ON_NEW_CONNECTION_CODES.contains(word) || RETRY_LATER_CODES.contains(word)
-    };
+    let is_temporary = |word: &&str| RETRY_ON_NEW_CONNECTION_CODES.contains(word) || RETRY_LATER_CODES.contains(word);
     let in_script = details.filter(|details| details.starts_with(REDIS_6_SCRIPT_ERROR_PREFIX));
     Some(code).filter(is_temporary).or_else(|| {
         let words = in_script?.split_whitespace();
-        words
-            .map(|word| word.trim_start_matches('-'))
-            .find(is_temporary)
+        words.map(|word| word.trim_start_matches('-')).find(is_temporary)
     })
 }
 
@@ -158,18 +136,8 @@ mod tests {
             "TRYAGAIN Multiple keys request during rehashing of slot",
         ];
         for line in refusals {
-            assert_eq!(
-                classified(server_error(line), true),
-                (false, true),
-                "{line}"
-            );
-            assert!(
-                matches!(
-                    to_lock_error(server_error(line)),
-                    LockError::Unavailable { .. }
-                ),
-                "{line}"
-            );
+            assert_eq!(classified(server_error(line), true), (false, true), "{line}");
+            assert!(matches!(to_lock_error(server_error(line)), LockError::Unavailable { .. }), "{line}");
         }
     }
 
@@ -182,15 +150,8 @@ mod tests {
             "NOPERM this user has no permissions to run the 'evalsha' command",
         ];
         for line in refusals {
-            assert_eq!(
-                classified(server_error(line), true),
-                (true, false),
-                "{line}"
-            );
-            assert!(
-                matches!(to_lock_error(server_error(line)), LockError::Refused { .. }),
-                "{line}"
-            );
+            assert_eq!(classified(server_error(line), true), (true, false), "{line}");
+            assert!(matches!(to_lock_error(server_error(line)), LockError::Refused { .. }), "{line}");
         }
     }
 
@@ -215,10 +176,6 @@ mod tests {
         assert_eq!(classified(login(), false), (false, true));
         assert!(matches!(to_lock_error(login()), LockError::Refused { .. }));
         let silent = std::io::Error::from(std::io::ErrorKind::TimedOut);
-        assert_eq!(
-            classified(silent.into(), true),
-            (true, true),
-            "sent, and not answered"
-        );
+        assert_eq!(classified(silent.into(), true), (true, true), "sent, and not answered");
     }
 }

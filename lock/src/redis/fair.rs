@@ -16,8 +16,8 @@ use super::{
     acquire::AcquireRequest,
     client::RedisClient,
     engine::{
-        Outage, TryResult, pause_or_return_error, result_after_failure, run_to_end,
-        time_until_lease_end, try_until, undo_in_background,
+        Outage, TryResult, pause_or_return_error, result_after_failure, run_to_end, time_until_lease_end, try_until,
+        undo_in_background,
     },
     failure::{CommandFailure, MAX_COMMAND_DELAY},
     hold::{Claim, Hold},
@@ -26,8 +26,8 @@ use super::{
     subscription::Subscription,
 };
 use crate::{
-    Guard, Holder, Lease, Lock, LockError, Owner, inherent, lease::owner_and_lease,
-    local::line::Head, reentry::HoldKind, time_left,
+    Guard, Holder, Lease, Lock, LockError, Owner, inherent, lease::owner_and_lease, local::line::Head,
+    reentry::HoldKind, time_left,
 };
 use std::{
     sync::{
@@ -112,12 +112,7 @@ impl RedisClient {
     /// Makes a handle on the fair lock `name`.
     #[must_use]
     pub fn fair_lock(&self, name: &str) -> RedisFairLock {
-        RedisFairLock {
-            client: self.clone(),
-            name: self.key(name),
-            owner: None,
-            lease: self.lease(),
-        }
+        RedisFairLock { client: self.clone(), name: self.key(name), owner: None, lease: self.lease() }
     }
 }
 
@@ -156,11 +151,7 @@ impl RedisFairLock {
 
     /// Takes a first hold; `None` if the wait ended first. After an error that the client waits out it queues again with a new
     /// identity, because the old one may have queued or taken the lock, and is undone.
-    async fn take_first_hold(
-        &self,
-        mut wait: Duration,
-        until: Instant,
-    ) -> Result<Option<Hold<FairClaim>>, LockError> {
+    async fn take_first_hold(&self, mut wait: Duration, until: Instant) -> Result<Option<Hold<FairClaim>>, LockError> {
         loop {
             match self.take_first_hold_by_one_identity(wait, until).await {
                 Err(error) => pause_or_return_error(&self.client, error, until).await?,
@@ -188,19 +179,9 @@ impl RedisFairLock {
         if !wait.is_zero() {
             subscription.ensure_subscribed();
         }
-        let waiter = Arc::new(FairWaiter {
-            claim,
-            may_be_in_redis: AtomicBool::new(false),
-        });
+        let waiter = Arc::new(FairWaiter { claim, may_be_in_redis: AtomicBool::new(false) });
         let attempt = || Arc::clone(&waiter).attempt(until);
-        let acquired = try_until(
-            &self.client,
-            Some(&subscription),
-            &Outage::default(),
-            until,
-            attempt,
-        )
-        .await?;
+        let acquired = try_until(&self.client, Some(&subscription), &Outage::default(), until, attempt).await?;
         if acquired.is_none() {
             run_to_end(&self.client, waiter.leave_queue()).await?;
         }
@@ -216,14 +197,7 @@ impl Lock for RedisFairLock {
     async fn acquire(&self, wait: Duration) -> Result<Guard, LockError> {
         let request = AcquireRequest::new(&self.name, self.owner, self.lease, wait)?;
         let take_first_hold = |_| self.take_first_hold(wait, request.until);
-        request
-            .acquire_guard(
-                &self.client,
-                &self.name,
-                HoldKind::Exclusive,
-                take_first_hold,
-            )
-            .await
+        request.acquire_guard(&self.client, &self.name, HoldKind::Exclusive, take_first_hold).await
     }
 }
 
@@ -232,14 +206,9 @@ inherent!(RedisFairLock);
 impl FairWaiter {
     /// Tries once, by `fair_acquire.lua`: takes the lock, or gets or keeps a place in the queue (none without a wait). A hold
     /// whose lease is no longer sure when the answer comes is released.
-    async fn attempt(
-        self: Arc<Self>,
-        until: Instant,
-    ) -> Result<TryResult<Hold<FairClaim>>, LockError> {
+    async fn attempt(self: Arc<Self>, until: Instant) -> Result<TryResult<Hold<FairClaim>>, LockError> {
         let (claim, lease_start) = (&self.claim, Instant::now());
-        let left = until
-            .saturating_duration_since(lease_start)
-            .min(claim.wait_limit);
+        let left = until.saturating_duration_since(lease_start).min(claim.wait_limit);
         let script = lock_script_call(&claim.client, &scripts::FAIR_ACQUIRE, &claim.name);
         let script = script.arg(claim.lease.millis()).arg(claim.id);
         let script = script.arg(millis(claim.wait_limit)).arg(millis(left));
@@ -253,13 +222,7 @@ impl FairWaiter {
             }
             Ok((true, _)) => {
                 self.may_be_in_redis.store(false, Ordering::Release);
-                Ok(TryResult::Acquired(Hold::new(
-                    Arc::clone(claim),
-                    None,
-                    claim.lease,
-                    lease_start,
-                    (),
-                )))
+                Ok(TryResult::Acquired(Hold::new(Arc::clone(claim), None, claim.lease, lease_start, ())))
             }
             Ok((false, millis)) => {
                 let queues = !claim.wait_limit.is_zero();

@@ -46,18 +46,12 @@ pub(super) trait Claim: Send + Sync + Sized + 'static {
 
     /// Extends the lease to at least this, from now; `false` if the identity is gone. After `limit` without an answer the
     /// connection counts as broken.
-    fn renew(
-        &self,
-        lease: Lease,
-        limit: Option<Duration>,
-    ) -> impl Future<Output = Result<bool, CommandFailure>> + Send;
+    fn renew(&self, lease: Lease, limit: Option<Duration>)
+    -> impl Future<Output = Result<bool, CommandFailure>> + Send;
 
     /// Renews the lease and waits until enough replicas have the identity: then `true`. `false` at once, without a command, if
     /// `RedisOptions::wait_replicas` asks for none; an error if too few have it in time, or the identity is gone (`replicas.rs`).
-    fn wait_for_replicas(
-        &self,
-        _lease: Lease,
-    ) -> impl Future<Output = Result<bool, LockError>> + Send {
+    fn wait_for_replicas(&self, _lease: Lease) -> impl Future<Output = Result<bool, LockError>> + Send {
         future::ready(Ok(false))
     }
 
@@ -106,27 +100,9 @@ struct HoldState<T> {
 
 impl<C: Claim> Hold<C> {
     /// Makes a hold that counts one guard, its first. `head` is dropped when the next waiter may try.
-    pub(super) fn new(
-        claim: Arc<C>,
-        fence: Option<Fence>,
-        lease: Lease,
-        lease_start: Instant,
-        head: C::Head,
-    ) -> Self {
-        let state = Mutex::new(HoldState {
-            live: 1,
-            head: Some(head),
-            released: false,
-        });
-        Self {
-            claim,
-            fence,
-            lease,
-            lease_start,
-            entry: None,
-            state,
-            revoked: SetOnce::new(),
-        }
+    pub(super) fn new(claim: Arc<C>, fence: Option<Fence>, lease: Lease, lease_start: Instant, head: C::Head) -> Self {
+        let state = Mutex::new(HoldState { live: 1, head: Some(head), released: false });
+        Self { claim, fence, lease, lease_start, entry: None, state, revoked: SetOnce::new() }
     }
 
     /// Returns the hold; `None` if its lease ended before the answer came: it is then released in the background.
@@ -136,8 +112,7 @@ impl<C: Claim> Hold<C> {
 
     /// `Acquired`; or `RetryWithin` if the lease ended before the answer came, and the hold is released.
     pub(super) fn into_try_result(self) -> TryResult<Self> {
-        self.into_unexpired()
-            .map_or(TryResult::RetryWithin(None), TryResult::Acquired)
+        self.into_unexpired().map_or(TryResult::RetryWithin(None), TryResult::Acquired)
     }
 
     pub(super) fn claim(&self) -> &C {
@@ -226,15 +201,7 @@ impl<C: Claim> Hold<C> {
         let hold = Arc::downgrade(&self);
         let guard = guard.with_lease(hold);
         let client = self.claim.client().clone();
-        client.spawn(run_keeper(
-            LeaseShare {
-                hold: self,
-                lease,
-                lease_start,
-            },
-            sure_until,
-            keeper,
-        ));
+        client.spawn(run_keeper(LeaseShare { hold: self, lease, lease_start }, sure_until, keeper));
         guard
     }
 
@@ -244,11 +211,7 @@ impl<C: Claim> Hold<C> {
         let head = {
             let mut state = self.state.lock();
             state.live -= 1;
-            if state.live == 0 {
-                state.head.take()
-            } else {
-                None
-            }
+            if state.live == 0 { state.head.take() } else { None }
         };
         drop(head);
     }
@@ -284,10 +247,7 @@ impl<C: Claim> ExtendableLease for Hold<C> {
 
 /// The error of a hold whose lease ended before `what` had happened.
 fn lease_ended_error(what: &str) -> LockError {
-    LockError::unavailable(
-        SERVER,
-        format!("its lease ended before {what}: it is given back"),
-    )
+    LockError::unavailable(SERVER, format!("its lease ended before {what}: it is given back"))
 }
 
 /// A re-entry that Redis has not answered yet. It counts as a guard, so that the hold is not lost meanwhile.
@@ -321,16 +281,9 @@ impl<C: Claim> Share for LeaseShare<C> {
         let renew = || self.hold.renew(self.lease, limit);
         let late = |left| {
             let name = self.hold.claim.name();
-            self.observer()
-                .observe(LockEvent::RenewedLate { name, left });
+            self.observer().observe(LockEvent::RenewedLate { name, left });
         };
-        let renewed = self.lease.renew_until_gone(
-            self.lease_start,
-            sure_until,
-            late,
-            Some(disconnects),
-            renew,
-        );
+        let renewed = self.lease.renew_until_gone(self.lease_start, sure_until, late, Some(disconnects), renew);
         tokio::select! {
             &() = self.hold.revoked.wait() => {}
             () = self.hold.claim.client().wait_until_closed() => {}
@@ -346,10 +299,7 @@ impl<C: Claim> Share for LeaseShare<C> {
     /// Releases the hold if this was its last guard; [`LockError::Lost`] if it was gone.
     async fn finish(self, lost: bool) -> Result<(), LockError> {
         // `Drop for Hold` releases a lost hold, with the last share.
-        if lost
-            || !self.hold.count_released_guard_and_check_if_last()
-            || self.hold.release().await?
-        {
+        if lost || !self.hold.count_released_guard_and_check_if_last() || self.hold.release().await? {
             return Ok(());
         }
         Err(LockError::lost(&**self.hold.claim.name()))
@@ -368,20 +318,12 @@ pub(super) fn undo_claim<C: Claim>(
         let claim = Arc::clone(&claim);
         async move { claim.release().await }
     };
-    undo_in_background(
-        &client,
-        lease.duration(),
-        may_arrive_within,
-        after_first_try,
-        release,
-    );
+    undo_in_background(&client, lease.duration(), may_arrive_within, after_first_try, release);
 }
 
 impl<C: Claim> fmt::Debug for Hold<C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Hold")
-            .field("name", &self.claim.name())
-            .finish_non_exhaustive()
+        f.debug_struct("Hold").field("name", &self.claim.name()).finish_non_exhaustive()
     }
 }
 

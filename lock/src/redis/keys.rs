@@ -29,11 +29,7 @@ pub(super) fn in_braces(name: &str) -> String {
 
 /// The braces to put around a name; empty if it has an opening one.
 fn missing_braces(name: &str) -> [&'static str; 2] {
-    if name.contains('{') {
-        ["", ""]
-    } else {
-        ["{", "}"]
-    }
+    if name.contains('{') { ["", ""] } else { ["{", "}"] }
 }
 
 /// The channel on which a release is published.
@@ -64,9 +60,7 @@ pub(super) fn slot_of_key(key: &[u8]) -> u16 {
 /// The checksum CRC-16/XMODEM, by which Redis Cluster numbers the slots.
 fn crc16(bytes: &[u8]) -> u16 {
     bytes.iter().fold(0, |crc, byte| {
-        (0..8).fold(crc ^ (u16::from(*byte) << 8), |crc, _| {
-            (crc << 1) ^ (if crc & 0x8000 == 0 { 0 } else { 0x1021 })
-        })
+        (0..8).fold(crc ^ (u16::from(*byte) << 8), |crc, _| (crc << 1) ^ (if crc & 0x8000 == 0 { 0 } else { 0x1021 }))
     })
 }
 
@@ -93,16 +87,8 @@ mod tests {
             ("foo{bar}{zap}", "bar"),
             ("foo{{bar}}zap", "{bar"),
         ] {
-            assert_eq!(
-                slot_of_key(key.as_bytes()),
-                slot_of_key(same.as_bytes()),
-                "{key}"
-            );
+            assert_eq!(slot_of_key(key.as_bytes()), slot_of_key(same.as_bytes()), "{key}");
         }
-        assert_ne!(
-            slot_of_key(b"foo{}{bar}"),
-            slot_of_key(b"bar"),
-            "empty braces do not count"
-        );
+        assert_ne!(slot_of_key(b"foo{}{bar}"), slot_of_key(b"bar"), "empty braces do not count");
     }
 }

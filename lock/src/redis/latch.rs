@@ -122,11 +122,7 @@ impl RedisClient {
             last_read_number: AtomicU64::new(0),
             poller: Poller::default(),
         });
-        RedisLatch {
-            client: self.clone(),
-            name,
-            shared,
-        }
+        RedisLatch { client: self.clone(), name, shared }
     }
 }
 
@@ -254,11 +250,7 @@ impl RedisLatch {
     async fn read_state(&self) -> (u64, Result<LatchState, LockError>) {
         let number = self.shared.last_read_number.fetch_add(1, Ordering::AcqRel) + 1;
         let keys = [&*self.name, &suffixed(&self.name, "opened")];
-        let look = self
-            .client
-            .connection()
-            .mget::<_, (Option<i64>, Option<u64>)>(&keys)
-            .await;
+        let look = self.client.connection().mget::<_, (Option<i64>, Option<u64>)>(&keys).await;
         let look = look.map(|(count, opened)| LatchState {
             closed: count.is_some_and(|left| left > 0),
             opened: opened.unwrap_or(0),
@@ -269,14 +261,8 @@ impl RedisLatch {
 
 impl Default for Poller {
     fn default() -> Self {
-        let nothing = LatchState {
-            closed: true,
-            opened: 0,
-        };
-        Self {
-            last: watch::Sender::new((0, Ok(nothing))),
-            running: Mutex::new(false),
-        }
+        let nothing = LatchState { closed: true, opened: 0 };
+        Self { last: watch::Sender::new((0, Ok(nothing))), running: Mutex::new(false) }
     }
 }
 
@@ -324,16 +310,12 @@ mod tests {
             rounds.iter().enumerate().map(round).collect()
         };
         thread::scope(|threads| {
-            let [one, other] =
-                [threads.spawn(come), threads.spawn(come)].map(|t| t.join().unwrap());
+            let [one, other] = [threads.spawn(come), threads.spawn(come)].map(|t| t.join().unwrap());
             for (poller, (one, other)) in rounds.iter().zip(one.into_iter().zip(other)) {
                 assert!(one.1 != other.1, "one of the two starts it");
                 assert!(!poller.add_waiter().1 && !poller.stop_if_idle());
                 drop((one, other));
-                assert!(
-                    poller.stop_if_idle() && poller.add_waiter().1,
-                    "the next starts it again"
-                );
+                assert!(poller.stop_if_idle() && poller.add_waiter().1, "the next starts it again");
             }
         });
     }

@@ -286,10 +286,7 @@ impl RedisFencedLock {
     /// It may have been deleted or not; calling it again is safe.
     pub async fn forget(&self) -> Result<(), LockError> {
         let mut redis = self.0.client.connection();
-        redis
-            .del(self.0.lock.token_key())
-            .await
-            .map_err(to_lock_error)
+        redis.del(self.0.lock.token_key()).await.map_err(to_lock_error)
     }
 }
 
@@ -302,15 +299,7 @@ impl LockHandle {
             messages_to_await: AtomicI64::new(0),
             name: name.clone(),
         });
-        Self {
-            client: client.clone(),
-            lock,
-            owner: None,
-            terms: AcquireTerms {
-                lease: client.lease(),
-                fenced,
-            },
-        }
+        Self { client: client.clone(), lock, owner: None, terms: AcquireTerms { lease: client.lease(), fenced } }
     }
 
     /// Joins the hold that this handle's owner has, once Redis has renewed its lease for this guard; without such a hold, or without
@@ -322,9 +311,7 @@ impl LockHandle {
             ..AcquireRequest::new(name, self.owner, self.terms.lease, wait)?
         };
         let take_first_hold = |_| self.take_first_hold(request.until);
-        request
-            .acquire_guard(&self.client, name, HoldKind::Exclusive, take_first_hold)
-            .await
+        request.acquire_guard(&self.client, name, HoldKind::Exclusive, take_first_hold).await
     }
 
     /// Waits in this process's line, and contends in Redis at its head; `None` if the wait ended first. A hold that was handed
@@ -353,26 +340,14 @@ impl LockHandle {
     /// What a command without an answer may have taken is undone in the background.
     async fn attempt(self, head: LockHead) -> Result<TryResult<Hold<LockClaim>>, LockError> {
         self.lock.yield_to_other_processes().await;
-        let (id, lease_start, AcquireTerms { lease, fenced }) =
-            (self.client.owner(), Instant::now(), self.terms);
-        let batch = Batch {
-            since: lease_start,
-            length: 0,
-        };
-        let claim = Arc::new(LockClaim {
-            client: self.client,
-            lock: self.lock,
-            id,
-            batch,
-        });
+        let (id, lease_start, AcquireTerms { lease, fenced }) = (self.client.owner(), Instant::now(), self.terms);
+        let batch = Batch { since: lease_start, length: 0 };
+        let claim = Arc::new(LockClaim { client: self.client, lock: self.lock, id, batch });
         let script = claim.lock.script_call(&scripts::ACQUIRE, fenced);
         let script = script.arg(lease.millis()).arg(id);
         match claim.client.run_script::<(bool, i64)>(&script).await {
             Ok((true, token)) => {
-                Ok(
-                    Hold::new(claim, fence_of_token(token), lease, lease_start, head)
-                        .into_try_result(),
-                )
+                Ok(Hold::new(claim, fence_of_token(token), lease, lease_start, head).into_try_result())
             }
             Ok((false, millis)) => Ok(TryResult::RetryWithin(time_until_lease_end(millis))),
             Err(failure) => {
@@ -406,9 +381,7 @@ impl Claim for LockClaim {
 
     async fn wait_for_replicas(&self, lease: Lease) -> Result<bool, LockError> {
         let renewal = || renewal_call(&self.lock.name, lease, self.id);
-        self.client
-            .wait_for_replicas(&self.lock.name, renewal)
-            .await
+        self.client.wait_for_replicas(&self.lock.name, renewal).await
     }
 
     fn fail_waiters(head: &LockHead, error: &LockError) {
@@ -423,12 +396,8 @@ impl Claim for LockClaim {
     /// Hands the lock to the next waiter of this process while the batch lasts. After that, or without a waiter, it is
     /// freed; if this process has waiters and others subscribe, it then yields to them.
     async fn release_or_hand_off(&self, head: Option<LockHead>) -> Result<bool, CommandFailure> {
-        let may_hand_off =
-            self.batch.length < MAX_BATCH && self.batch.since.elapsed() < MAX_BATCH_TIME;
-        let next = head
-            .as_ref()
-            .filter(|_| may_hand_off)
-            .and_then(|head| head.take_next());
+        let may_hand_off = self.batch.length < MAX_BATCH && self.batch.since.elapsed() < MAX_BATCH_TIME;
+        let next = head.as_ref().filter(|_| may_hand_off).and_then(|head| head.take_next());
         match (head, next) {
             (Some(head), Some(next)) => {
                 match self.hand_off(head, next).await {
@@ -439,13 +408,10 @@ impl Claim for LockClaim {
             }
             (head, _) => {
                 let told = self.run_release().await?;
-                let others =
-                    told.unwrap_or(0) - i64::from(self.lock.object.subscription.has_begun());
+                let others = told.unwrap_or(0) - i64::from(self.lock.object.subscription.has_begun());
                 let must_yield = others > 0 && head.as_ref().is_some_and(|head| head.has_waiters());
                 // The first message is our own, or says that the subscription has begun.
-                self.lock
-                    .messages_to_await
-                    .store(if must_yield { others + 1 } else { 0 }, Ordering::Relaxed);
+                self.lock.messages_to_await.store(if must_yield { others + 1 } else { 0 }, Ordering::Relaxed);
                 Ok(told.is_some())
             }
         }
@@ -498,18 +464,9 @@ impl LockClaim {
         head: LockHead,
         next: LineWaiter<Hold<Self>, AcquireTerms>,
     ) -> Result<bool, CommandFailure> {
-        let (lease_start, id, AcquireTerms { lease, fenced }) =
-            (Instant::now(), self.client.owner(), *next.request());
-        let batch = Batch {
-            length: self.batch.length + 1,
-            ..self.batch
-        };
-        let claim = Arc::new(Self {
-            client: self.client.clone(),
-            lock: Arc::clone(&self.lock),
-            id,
-            batch,
-        });
+        let (lease_start, id, AcquireTerms { lease, fenced }) = (Instant::now(), self.client.owner(), *next.request());
+        let batch = Batch { length: self.batch.length + 1, ..self.batch };
+        let claim = Arc::new(Self { client: self.client.clone(), lock: Arc::clone(&self.lock), id, batch });
         let script = self.lock.script_call(&scripts::HAND_OFF, fenced);
         let script = script.arg(lease.millis()).arg(self.id).arg(id);
         match self.client.run_script::<i64>(&script).await {

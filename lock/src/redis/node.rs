@@ -29,18 +29,7 @@ impl RedisNode {
         disconnects: &watch::Sender<()>,
     ) -> Arc<Self> {
         let shared = SharedConnection::new(primary.clone(), runtime.clone(), disconnects.clone());
-        let wakeups = Wakeups::new(
-            primary.clone(),
-            is_in_cluster,
-            process,
-            runtime,
-            disconnects.clone(),
-        );
-        Arc::new(Self {
-            primary,
-            shared,
-            wait_connections: Arc::default(),
-            wakeups: Arc::new(wakeups),
-        })
+        let wakeups = Wakeups::new(primary.clone(), is_in_cluster, process, runtime, disconnects.clone());
+        Arc::new(Self { primary, shared, wait_connections: Arc::default(), wakeups: Arc::new(wakeups) })
     }
 }

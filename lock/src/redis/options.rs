@@ -119,10 +119,7 @@ impl RedisOptions {
             master: String::new(),
             cluster: None,
             #[cfg(feature = "tls")]
-            certificates: redis::TlsCertificates {
-                client_tls: None,
-                root_cert: None,
-            },
+            certificates: redis::TlsCertificates { client_tls: None, root_cert: None },
         }
     }
 
@@ -130,10 +127,7 @@ impl RedisOptions {
     /// `redisson_lock__channel:{shop:lock}`.
     #[must_use]
     pub fn prefix(self, prefix: impl Into<String>) -> Self {
-        Self {
-            prefix: prefix.into(),
-            ..self
-        }
+        Self { prefix: prefix.into(), ..self }
     }
 
     /// Sets the default lease, renewed every third while its holder lives: 100 ms to ten years. A dead holder blocks
@@ -149,10 +143,7 @@ impl RedisOptions {
     /// most. Without Java readers it has no effect.
     #[must_use]
     pub fn java_watchdog(self, java_watchdog: Duration) -> Self {
-        Self {
-            java_watchdog,
-            ..self
-        }
+        Self { java_watchdog, ..self }
     }
 
     /// Sets the time limit of a command, from 1 ms to an hour: a command without an answer by then is abandoned, and
@@ -177,17 +168,9 @@ impl RedisOptions {
     ///     .wait_replicas(Replicas::AtLeast(2));
     /// ```
     #[must_use]
-    pub fn sentinels(
-        self,
-        urls: impl IntoIterator<Item = impl Into<String>>,
-        master: impl Into<String>,
-    ) -> Self {
+    pub fn sentinels(self, urls: impl IntoIterator<Item = impl Into<String>>, master: impl Into<String>) -> Self {
         let urls = urls.into_iter().map(Into::into);
-        Self {
-            sentinels: urls.map(|url| url.into_connection_info().ok()).collect(),
-            master: master.into(),
-            ..self
-        }
+        Self { sentinels: urls.map(|url| url.into_connection_info().ok()).collect(), master: master.into(), ..self }
     }
 
     /// Treats the address as that of a node of a Redis Cluster, and these, each as `redis://host:port`, as further nodes,
@@ -232,10 +215,7 @@ impl RedisOptions {
     pub fn cluster(self, urls: impl IntoIterator<Item = impl Into<String>>) -> Self {
         let urls = urls.into_iter().map(Into::into);
         let further = urls.map(|url: String| url.into_connection_info().ok());
-        Self {
-            cluster: Some(further.collect()),
-            ..self
-        }
+        Self { cluster: Some(further.collect()), ..self }
     }
 
     /// Sets how many replicas must have a lock (plain, fenced, fair, read or write) before it counts as acquired; none
@@ -264,10 +244,7 @@ impl RedisOptions {
     /// ```
     #[must_use]
     pub fn wait_while_unavailable(self, waits: bool) -> Self {
-        Self {
-            waits_while_unavailable: waits,
-            ..self
-        }
+        Self { waits_while_unavailable: waits, ..self }
     }
 
     /// Sets the observer of the locks, for metrics and logs.
@@ -304,10 +281,7 @@ impl RedisOptions {
     #[cfg(feature = "tls")]
     #[must_use]
     pub fn certificate(mut self, pem: impl Into<Vec<u8>>, key: impl Into<Vec<u8>>) -> Self {
-        self.certificates.client_tls = Some(redis::ClientTlsConfig {
-            client_cert: pem.into(),
-            client_key: key.into(),
-        });
+        self.certificates.client_tls = Some(redis::ClientTlsConfig { client_cert: pem.into(), client_key: key.into() });
         self
     }
 
@@ -324,18 +298,10 @@ impl RedisOptions {
         }
         let info = self.server.clone().ok_or_else(bad_address_error)?;
         // RESP3 reports a lost connection at once, and carries the wake-ups.
-        let settings = info
-            .redis_settings()
-            .clone()
-            .set_protocol(ProtocolVersion::RESP3);
+        let settings = info.redis_settings().clone().set_protocol(ProtocolVersion::RESP3);
         let client = self.client(info.set_redis_settings(settings), bad_address_error)?;
         let each = self.sentinels.iter();
-        let clients = each.map(|url| {
-            self.client(
-                url.clone().ok_or_else(bad_sentinel_error)?,
-                bad_sentinel_error,
-            )
-        });
+        let clients = each.map(|url| self.client(url.clone().ok_or_else(bad_sentinel_error)?, bad_sentinel_error));
         let clients = clients.collect::<Result<Vec<_>, _>>()?;
         let sentinels = (!clients.is_empty()).then(|| Sentinels {
             clients,
@@ -343,10 +309,7 @@ impl RedisOptions {
             first_asked: Default::default(),
         });
         if sentinels.is_some() && self.master.is_empty() {
-            return Err(invalid_error(
-                "master",
-                "must be what the Sentinels call the primary",
-            ));
+            return Err(invalid_error("master", "must be what the Sentinels call the primary"));
         }
         let mut seeds = None;
         if let Some(further) = &self.cluster {
@@ -362,11 +325,7 @@ impl RedisOptions {
             }
             seeds = Some(nodes);
         }
-        Ok(ServerAddresses {
-            client,
-            sentinels,
-            seeds,
-        })
+        Ok(ServerAddresses { client, sentinels, seeds })
     }
 
     /// Makes the client of one address, with its TCP settings and certificates; `bad` makes the error of an invalid address.
@@ -374,17 +333,11 @@ impl RedisOptions {
         let info = info.set_tcp_settings(tcp_settings(self.timeout));
         #[cfg(feature = "tls")]
         // A connection that the user described has its certificates already.
-        if let redis::ConnectionAddr::TcpTls {
-            tls_params: None, ..
-        } = info.addr()
-        {
+        if let redis::ConnectionAddr::TcpTls { tls_params: None, .. } = info.addr() {
             // If the program has chosen none and has two built in, there would be no default.
             drop(rustls::crypto::ring::default_provider().install_default());
             let unusable = || invalid_error("certificates", "must be in PEM, each with its key");
-            let redis::TlsCertificates {
-                client_tls,
-                root_cert,
-            } = &self.certificates;
+            let redis::TlsCertificates { client_tls, root_cert } = &self.certificates;
             let own = client_tls.as_ref().map(|own| &own.client_cert);
             // The client would take a text without certificates for an empty list.
             if root_cert.iter().chain(own).any(|pem| !has_certificate(pem)) {
@@ -426,39 +379,28 @@ fn has_certificate(pem: &[u8]) -> bool {
 /// Returns host and port; `None` for a Unix socket.
 fn address(info: &ConnectionInfo) -> Option<Address> {
     match info.addr() {
-        ConnectionAddr::Tcp(host, port) | ConnectionAddr::TcpTls { host, port, .. } => {
-            Some((host.clone(), *port))
-        }
+        ConnectionAddr::Tcp(host, port) | ConnectionAddr::TcpTls { host, port, .. } => Some((host.clone(), *port)),
         _ => None,
     }
 }
 
 /// The address may hold a password, so it is not repeated.
 fn bad_address_error() -> LockError {
-    invalid_error(
-        "url",
-        "must be redis://[user:password@]host:port[/database], or rediss:// with the feature tls",
-    )
+    invalid_error("url", "must be redis://[user:password@]host:port[/database], or rediss:// with the feature tls")
 }
 
 /// [`LockError::Invalid`]: an address in `sentinels` cannot be used.
 fn bad_sentinel_error() -> LockError {
-    invalid_error(
-        "sentinels",
-        "must each be redis://[user:password@]host:port, or rediss:// with the feature tls",
-    )
+    invalid_error("sentinels", "must each be redis://[user:password@]host:port, or rediss:// with the feature tls")
 }
 
 /// TCP_NODELAY, and keep-alive probes after `timeout`, 1 s at least: a vanished peer is found even while nothing is sent. On
 /// Linux what is sent must be acknowledged within twice `timeout`.
 fn tcp_settings(timeout: Duration) -> TcpSettings {
     let probe = timeout.max(Duration::from_secs(1));
-    let settings = TcpSettings::default().set_nodelay(true).set_keepalive(
-        TcpKeepalive::new()
-            .with_time(probe)
-            .with_interval(probe)
-            .with_retries(2),
-    );
+    let settings = TcpSettings::default()
+        .set_nodelay(true)
+        .set_keepalive(TcpKeepalive::new().with_time(probe).with_interval(probe).with_retries(2));
     #[cfg(any(target_os = "android", target_os = "fuchsia", target_os = "linux"))]
     let settings = settings.set_user_timeout(2 * timeout);
     settings

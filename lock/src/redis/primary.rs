@@ -13,8 +13,7 @@
 
 use crate::time_left;
 use redis::{
-    AsyncConnectionConfig, Client, ConnectionAddr, ErrorKind, RedisError, RedisResult, Role,
-    aio::MultiplexedConnection,
+    AsyncConnectionConfig, Client, ConnectionAddr, ErrorKind, RedisError, RedisResult, Role, aio::MultiplexedConnection,
 };
 use std::{
     fmt,
@@ -71,13 +70,7 @@ impl Primary {
         timeout: Duration,
         disconnects: watch::Sender<()>,
     ) -> Self {
-        Self(Arc::new(PrimaryState {
-            client,
-            sentinels,
-            timeout,
-            connected_to: watch::Sender::new(None),
-            disconnects,
-        }))
+        Self(Arc::new(PrimaryState { client, sentinels, timeout, connected_to: watch::Sender::new(None), disconnects }))
     }
 
     pub(super) fn db(&self) -> i64 {
@@ -97,20 +90,12 @@ impl Primary {
         &self,
         config: &AsyncConnectionConfig,
     ) -> RedisResult<(MultiplexedConnection, Option<Address>)> {
-        let PrimaryState {
-            client,
-            sentinels,
-            timeout: limit,
-            ..
-        } = &*self.0;
+        let PrimaryState { client, sentinels, timeout: limit, .. } = &*self.0;
         let Some(sentinels) = sentinels else {
             let connection = client.get_multiplexed_async_connection_with_config(config);
             return Ok((connection.await?, None));
         };
-        let found = within_limit(
-            *limit,
-            self.find_and_connect(sentinels, config, Instant::now() + *limit),
-        );
+        let found = within_limit(*limit, self.find_and_connect(sentinels, config, Instant::now() + *limit));
         let (connection, address) = found.await?;
         let before = self.0.connected_to.send_replace(Some(address.clone()));
         if let Some(before) = before.filter(|before| *before != address) {
@@ -139,21 +124,13 @@ impl Primary {
         config: &AsyncConnectionConfig,
         end: Instant,
     ) -> RedisResult<(MultiplexedConnection, Address)> {
-        let (number, first) = (
-            sentinels.clients.len(),
-            sentinels.first_asked.load(Ordering::Relaxed),
-        );
-        sentinels
-            .first_asked
-            .store((first + 1) % number, Ordering::Relaxed);
-        let sentinel_timeout = MAX_SENTINEL_TIMEOUT
-            .min(self.0.timeout / (1 + u32::try_from(number).unwrap_or(u32::MAX - 1)));
+        let (number, first) = (sentinels.clients.len(), sentinels.first_asked.load(Ordering::Relaxed));
+        sentinels.first_asked.store((first + 1) % number, Ordering::Relaxed);
+        let sentinel_timeout =
+            MAX_SENTINEL_TIMEOUT.min(self.0.timeout / (1 + u32::try_from(number).unwrap_or(u32::MAX - 1)));
         let (mut tried, mut last_error) = (Vec::new(), no_sentinel_error());
         for index in (0..number).map(|n| (first + n) % number) {
-            let address = match sentinels
-                .ask_for_primary(&sentinels.clients[index], sentinel_timeout)
-                .await
-            {
+            let address = match sentinels.ask_for_primary(&sentinels.clients[index], sentinel_timeout).await {
                 Ok(address) => address,
                 Err(error) => {
                     last_error = error;
@@ -164,12 +141,7 @@ impl Primary {
                 continue;
             }
             // The other half of the time is left for the other Sentinels.
-            match within_limit(
-                time_left(end) / 2,
-                self.connect_if_primary(&address, config),
-            )
-            .await
-            {
+            match within_limit(time_left(end) / 2, self.connect_if_primary(&address, config)).await {
                 Ok(connection) => {
                     sentinels.first_asked.store(index, Ordering::Relaxed);
                     return Ok((connection, address));
@@ -187,9 +159,8 @@ impl Primary {
         address: &Address,
         config: &AsyncConnectionConfig,
     ) -> RedisResult<MultiplexedConnection> {
-        let mut connection = client_at(&self.0.client, address)?
-            .get_multiplexed_async_connection_with_config(config)
-            .await?;
+        let mut connection =
+            client_at(&self.0.client, address)?.get_multiplexed_async_connection_with_config(config).await?;
         match redis::cmd("ROLE").query_async(&mut connection).await? {
             Role::Primary { .. } => Ok(connection),
             _ => Err(io::Error::other("whom the Sentinel names is no primary").into()),
@@ -199,17 +170,11 @@ impl Primary {
 
 impl Sentinels {
     /// Returns the primary's address, according to this Sentinel; fails if it knows no primary of this name.
-    async fn ask_for_primary(
-        &self,
-        sentinel: &Client,
-        sentinel_timeout: Duration,
-    ) -> RedisResult<Address> {
+    async fn ask_for_primary(&self, sentinel: &Client, sentinel_timeout: Duration) -> RedisResult<Address> {
         let config = AsyncConnectionConfig::new()
             .set_connection_timeout(Some(sentinel_timeout))
             .set_response_timeout(Some(sentinel_timeout));
-        let mut connection = sentinel
-            .get_multiplexed_async_connection_with_config(&config)
-            .await?;
+        let mut connection = sentinel.get_multiplexed_async_connection_with_config(&config).await?;
         let address: Option<Address> = redis::cmd("SENTINEL")
             .arg("GET-MASTER-ADDR-BY-NAME")
             .arg(&self.master)
@@ -227,26 +192,16 @@ pub(super) fn client_at(template: &Client, (host, port): &Address) -> RedisResul
     let info = template.get_connection_info().clone();
     let (host, port) = (host.clone(), *port);
     let address = match info.addr().clone() {
-        ConnectionAddr::TcpTls {
-            insecure,
-            tls_params,
-            ..
-        } => ConnectionAddr::TcpTls {
-            host,
-            port,
-            insecure,
-            tls_params,
-        },
+        ConnectionAddr::TcpTls { insecure, tls_params, .. } => {
+            ConnectionAddr::TcpTls { host, port, insecure, tls_params }
+        }
         _ => ConnectionAddr::Tcp(host, port),
     };
     Client::open(info.set_addr(address))
 }
 
 /// Returns the answer, or the error of a timeout if it takes longer than `limit`.
-async fn within_limit<T>(
-    limit: Duration,
-    answer: impl Future<Output = RedisResult<T>>,
-) -> RedisResult<T> {
+async fn within_limit<T>(limit: Duration, answer: impl Future<Output = RedisResult<T>>) -> RedisResult<T> {
     let late = |_| Err(io::Error::from(io::ErrorKind::TimedOut).into());
     timeout(limit, answer).await.unwrap_or_else(late)
 }
@@ -258,8 +213,6 @@ fn no_sentinel_error() -> RedisError {
 /// The address may hold a password, so it is not shown.
 impl fmt::Debug for Primary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Primary")
-            .field("at", &*self.0.connected_to.borrow())
-            .finish_non_exhaustive()
+        f.debug_struct("Primary").field("at", &*self.0.connected_to.borrow()).finish_non_exhaustive()
     }
 }

@@ -31,10 +31,7 @@ pub(super) fn quorum(nodes: usize) -> usize {
 /// Returns the outcome of a round; `None` while a missing answer can change it.
 pub(super) fn outcome_so_far(answers: &[NodeAnswer], nodes: usize) -> Option<QuorumOutcome> {
     let count = |what| answers.iter().filter(|answer| **answer == what).count();
-    let (yes, answered) = (
-        count(NodeAnswer::Yes),
-        answers.len() - count(NodeAnswer::Silence),
-    );
+    let (yes, answered) = (count(NodeAnswer::Yes), answers.len() - count(NodeAnswer::Silence));
     let (out, needed) = (nodes - answers.len(), quorum(nodes));
     if yes >= needed {
         Some(QuorumOutcome::Agreed)
@@ -77,11 +74,7 @@ mod tests {
             (&[Yes, Yes, No, No, Silence], 5, Some(Refused)),
         ];
         for (answers, nodes, expected) in cases {
-            assert_eq!(
-                outcome_so_far(answers, nodes),
-                expected,
-                "{answers:?} of {nodes}"
-            );
+            assert_eq!(outcome_so_far(answers, nodes), expected, "{answers:?} of {nodes}");
         }
     }
 }

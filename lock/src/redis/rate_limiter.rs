@@ -93,15 +93,8 @@ impl RedisClient {
     pub fn rate_limiter(&self, name: &str) -> RateLimiter {
         let name = self.key(name);
         let key = prefixed("oversell_rate", &name).into();
-        let object = self.shared(&key, |registration| {
-            SharedObject::without_channel(self, &key, registration)
-        });
-        RateLimiter {
-            client: self.clone(),
-            name,
-            key,
-            object,
-        }
+        let object = self.shared(&key, |registration| SharedObject::without_channel(self, &key, registration));
+        RateLimiter { client: self.clone(), name, key, object }
     }
 }
 
@@ -122,11 +115,7 @@ impl RateLimiter {
     /// # Cancel safety
     ///
     /// It may be set or not.
-    pub async fn try_set_rate(
-        &self,
-        rate: NonZeroU32,
-        interval: Duration,
-    ) -> Result<bool, LockError> {
+    pub async fn try_set_rate(&self, rate: NonZeroU32, interval: Duration) -> Result<bool, LockError> {
         if !(Duration::from_millis(1)..=MAX_DURATION).contains(&interval) {
             return Err(self.invalid_error("its interval must be 1 ms to ten years"));
         }
@@ -148,15 +137,11 @@ impl RateLimiter {
     /// An admission may be spent; more than the rate is never admitted.
     pub async fn acquire(&self, n: NonZeroU32, wait: Duration) -> Result<(), LockError> {
         if n > MAX_ADMISSIONS_PER_CALL {
-            return Err(
-                self.invalid_error("permits: at most 10,000 at once, or Redis stops for too long")
-            );
+            return Err(self.invalid_error("permits: at most 10,000 at once, or Redis stops for too long"));
         }
         let (started, until) = (Instant::now(), deadline(wait));
         let attempt = |head| self.clone().attempt(n, head, until);
-        let admitted = self
-            .object
-            .wait_and_try(&self.client, (), wait, until, attempt);
+        let admitted = self.object.wait_and_try(&self.client, (), wait, until, attempt);
         let admitted = self.client.while_open(admitted).await?;
         if admitted == Some(true) {
             return Ok(());
@@ -182,12 +167,7 @@ impl RateLimiter {
     }
 
     /// Runs `rate_take.lua`; `Acquired(false)` if the caller cannot be admitted before `until`.
-    async fn attempt(
-        self,
-        n: NonZeroU32,
-        head: HeadOfLine,
-        until: Instant,
-    ) -> Result<TryResult<bool>, LockError> {
+    async fn attempt(self, n: NonZeroU32, head: HeadOfLine, until: Instant) -> Result<TryResult<bool>, LockError> {
         let window = format!("{}:window", self.key);
         let script = scripts::RATE_TAKE.call([&*self.key, &window]);
         let script = script.arg(n).arg(self.client.owner());
@@ -227,14 +207,8 @@ mod tests {
         let limiter = redis.rate_limiter("limited");
         let too_many = MAX_ADMISSIONS_PER_CALL.saturating_add(1);
         let refused = limiter.try_acquire(too_many).await;
-        assert!(
-            matches!(refused, Err(LockError::Invalid { .. })),
-            "{refused:?}"
-        );
+        assert!(matches!(refused, Err(LockError::Invalid { .. })), "{refused:?}");
         let sent = limiter.try_acquire(MAX_ADMISSIONS_PER_CALL).await;
-        assert!(
-            matches!(sent, Err(LockError::Unavailable { .. })),
-            "{sent:?}"
-        );
+        assert!(matches!(sent, Err(LockError::Unavailable { .. })), "{sent:?}");
     }
 }

@@ -12,18 +12,13 @@
 use super::{
     acquire::AcquireRequest,
     client::RedisClient,
-    engine::{
-        HeadOfLine, SharedObject, TryResult, result_after_failure, run_to_end, time_until_lease_end,
-    },
+    engine::{HeadOfLine, SharedObject, TryResult, result_after_failure, run_to_end, time_until_lease_end},
     failure::CommandFailure,
     hold::{Claim, Hold},
     keys::{in_braces, prefixed, suffixed},
     scripts::{self, ScriptCall},
 };
-use crate::{
-    Guard, Holder, Lease, Lock, LockError, Owner, inherent, lease::owner_and_lease,
-    reentry::HoldKind,
-};
+use crate::{Guard, Holder, Lease, Lock, LockError, Owner, inherent, lease::owner_and_lease, reentry::HoldKind};
 use std::{sync::Arc, time::Duration};
 use tokio::time::Instant;
 
@@ -171,18 +166,9 @@ impl RedisClient {
     pub fn rw_lock(&self, name: &str) -> RedisRwLock {
         let name = self.key(name);
         let object = self.shared(&name, |registration| {
-            SharedRwLock::new(
-                self,
-                &name,
-                prefixed("redisson_rwlock", &name),
-                registration,
-            )
+            SharedRwLock::new(self, &name, prefixed("redisson_rwlock", &name), registration)
         });
-        RedisRwLock {
-            client: self.clone(),
-            name,
-            object,
-        }
+        RedisRwLock { client: self.clone(), name, object }
     }
 }
 
@@ -207,12 +193,7 @@ impl RedisRwLock {
 
     /// Makes a handle on this half, without an owner and with the client's lease.
     fn half_handle(&self, half: RwHalf) -> HalfHandle {
-        HalfHandle {
-            lock: self.clone(),
-            half,
-            owner: None,
-            lease: self.client.lease(),
-        }
+        HalfHandle { lock: self.clone(), half, owner: None, lease: self.client.lease() }
     }
 }
 
@@ -313,24 +294,18 @@ impl HalfHandle {
         let request = &request;
         let take_first_hold = |other: Option<Arc<Hold<RwClaim>>>| async move {
             if self.half == RwHalf::Write && other.is_some() {
-                let rule =
-                    "its owner reads, and cannot write before it has given the read lock back";
+                let rule = "its owner reads, and cannot write before it has given the read lock back";
                 return Err(LockError::invalid(name, rule));
             }
-            self.take_first_hold(request, other.map(|writer| writer.claim().id))
-                .await
+            self.take_first_hold(request, other.map(|writer| writer.claim().id)).await
         };
-        request
-            .acquire_guard(client, name, self.half.hold_kind(), take_first_hold)
-            .await
+        request.acquire_guard(client, name, self.half.hold_kind(), take_first_hold).await
     }
 
     /// Returns the holders of this half alone.
     async fn holders(&self) -> Result<Vec<Holder>, LockError> {
         let mut holders = self.lock.client.holders(&self.lock.name).await?;
-        holders.retain(|holder| {
-            holder.id.ends_with(WRITE_FIELD_SUFFIX) == (self.half == RwHalf::Write)
-        });
+        holders.retain(|holder| holder.id.ends_with(WRITE_FIELD_SUFFIX) == (self.half == RwHalf::Write));
         Ok(holders)
     }
 
@@ -355,19 +330,15 @@ impl HalfHandle {
     ) -> Result<Option<Hold<RwClaim>>, LockError> {
         let (client, object) = (&self.lock.client, &self.lock.object);
         let lease = request.lease;
-        let skips_line =
-            write_hold.is_some() || (self.half == RwHalf::Read && object.line.is_empty());
+        let skips_line = write_hold.is_some() || (self.half == RwHalf::Read && object.line.is_empty());
         if skips_line
             && !request.wait.is_zero()
-            && let TryResult::Acquired(hold) =
-                run_to_end(client, self.clone().attempt(lease, write_hold, None)).await?
+            && let TryResult::Acquired(hold) = run_to_end(client, self.clone().attempt(lease, write_hold, None)).await?
         {
             return Ok(Some(hold));
         }
         let attempt = |head| self.clone().attempt(lease, write_hold, head);
-        object
-            .wait_and_try(client, self.half, request.wait, request.until, attempt)
-            .await
+        object.wait_and_try(client, self.half, request.wait, request.until, attempt).await
     }
 
     /// Returns the lease to use: a renewed one of a reader is cut to `RedisOptions::java_watchdog`.
@@ -389,11 +360,7 @@ impl HalfHandle {
         head: HeadOfLine<RwHalf>,
     ) -> Result<TryResult<Hold<RwClaim>>, LockError> {
         let (half, id, lease_start) = (self.half, self.lock.client.owner(), Instant::now());
-        let claim = Arc::new(RwClaim {
-            lock: self.lock,
-            half,
-            id,
-        });
+        let claim = Arc::new(RwClaim { lock: self.lock, half, id });
         let name = &*claim.lock.name;
         let script = match half {
             RwHalf::Read => {
@@ -428,11 +395,7 @@ const WRITE_FIELD_SUFFIX: &str = ":write";
 
 /// The field of a hold in the lock's hash.
 fn hash_field(half: RwHalf, id: Owner) -> String {
-    if half == RwHalf::Read {
-        id.to_string()
-    } else {
-        format!("{id}{WRITE_FIELD_SUFFIX}")
-    }
+    if half == RwHalf::Read { id.to_string() } else { format!("{id}{WRITE_FIELD_SUFFIX}") }
 }
 
 impl RwClaim {
@@ -467,16 +430,12 @@ impl Claim for RwClaim {
 
     async fn renew(&self, lease: Lease, limit: Option<Duration>) -> Result<bool, CommandFailure> {
         let client = &self.lock.client;
-        client
-            .run_script_within(&self.renewal_call(lease), limit)
-            .await
+        client.run_script_within(&self.renewal_call(lease), limit).await
     }
 
     async fn wait_for_replicas(&self, lease: Lease) -> Result<bool, LockError> {
         let RedisRwLock { client, name, .. } = &self.lock;
-        client
-            .wait_for_replicas(name, || self.renewal_call(lease))
-            .await
+        client.wait_for_replicas(name, || self.renewal_call(lease)).await
     }
 
     /// Runs `rw_release.lua`.
@@ -486,8 +445,6 @@ impl Claim for RwClaim {
         let keys = [&**name, self.lock.object.channel()].into_iter();
         let script = client.script(&scripts::RW_RELEASE);
         let script = script.call(keys.chain(lease_key.as_deref()));
-        client
-            .run_script(&script.arg(self.hash_field()).arg(in_braces(name)))
-            .await
+        client.run_script(&script.arg(self.hash_field()).arg(in_braces(name))).await
     }
 }

@@ -23,10 +23,7 @@ use super::{
     quorum::{NodeAnswer, QuorumOutcome, outcome_so_far, quorum},
     scripts::{self, renewal_call},
 };
-use crate::{
-    Guard, Holder, Lease, Lock, LockError, Owner, inherent, lease::owner_and_lease,
-    reentry::HoldKind,
-};
+use crate::{Guard, Holder, Lease, Lock, LockError, Owner, inherent, lease::owner_and_lease, reentry::HoldKind};
 use futures::{
     FutureExt, StreamExt,
     future::{BoxFuture, Shared, join_all},
@@ -147,9 +144,7 @@ impl RedlockClient {
         let home = &self.0[0];
         // Not the line of the plain lock of this name.
         let line = prefixed("redlock", &home.key(name)).into();
-        let object = home.shared(&line, |registration| {
-            SharedObject::without_channel(home, &line, registration)
-        });
+        let object = home.shared(&line, |registration| SharedObject::without_channel(home, &line, registration));
         let nodes = self.0.iter();
         Redlock {
             name: home.key(name),
@@ -187,33 +182,18 @@ impl Redlock {
     ///
     /// Safe.
     pub async fn holder(&self) -> Result<Option<Holder>, LockError> {
-        let asked = self
-            .nodes
-            .iter()
-            .map(|node| timeout(node_timeout(self.lease), node.client.holders(&node.key)));
-        let shown: Vec<_> = join_all(asked)
-            .await
-            .into_iter()
-            .filter_map(|shown| shown.ok()?.ok())
-            .collect();
+        let asked = self.nodes.iter().map(|node| timeout(node_timeout(self.lease), node.client.holders(&node.key)));
+        let shown: Vec<_> = join_all(asked).await.into_iter().filter_map(|shown| shown.ok()?.ok()).collect();
         let (answered, quorum) = (shown.len(), quorum(self.nodes.len()));
         if answered < quorum {
             return Err(too_few_answers_failure(answered, self.nodes.len()).error);
         }
         let mut by_owner = HashMap::<_, Vec<_>>::new();
         for holder in shown.into_iter().flatten() {
-            by_owner
-                .entry(holder.id)
-                .or_default()
-                .push(holder.remaining);
+            by_owner.entry(holder.id).or_default().push(holder.remaining);
         }
-        let held = by_owner
-            .into_iter()
-            .find(|(_, remaining)| remaining.len() >= quorum);
-        Ok(held.map(|(id, remaining)| Holder {
-            id,
-            remaining: remaining.into_iter().flatten().min(),
-        }))
+        let held = by_owner.into_iter().find(|(_, remaining)| remaining.len() >= quorum);
+        Ok(held.map(|(id, remaining)| Holder { id, remaining: remaining.into_iter().flatten().min() }))
     }
 
     /// Frees the lock on every node, whoever holds it, for operators, and returns whether it was held on more than half of
@@ -247,36 +227,18 @@ impl Redlock {
     ) -> Result<Option<Hold<NodesClaim>>, LockError> {
         let attempt = |head| self.clone().attempt(head);
         let home = &self.nodes[0].client;
-        object
-            .wait_and_try(home, (), request.wait, request.until, attempt)
-            .await
+        object.wait_and_try(home, (), request.wait, request.until, attempt).await
     }
 
     /// Tries once: runs `acquire.lua` on every node and waits for the outcome. Without a quorum, or with one too late for the
     /// lease, it releases on every node.
     async fn attempt(self, head: HeadOfLine) -> Result<TryResult<Hold<NodesClaim>>, LockError> {
         let (lease_start, id) = (Instant::now(), self.nodes[0].client.owner());
-        let answers: Vec<_> = self
-            .nodes
-            .iter()
-            .map(|node| node.acquire(id, self.lease))
-            .collect();
+        let answers: Vec<_> = self.nodes.iter().map(|node| node.acquire(id, self.lease)).collect();
         let outcome = await_outcome(answers.iter().cloned()).await;
-        let claim = Arc::new(NodesClaim {
-            name: self.name,
-            id,
-            lease: self.lease,
-            nodes: self.nodes,
-            answers,
-        });
+        let claim = Arc::new(NodesClaim { name: self.name, id, lease: self.lease, nodes: self.nodes, answers });
         if outcome == QuorumOutcome::Agreed && !self.lease.is_unsure(lease_start) {
-            return Ok(TryResult::Acquired(Hold::new(
-                claim,
-                None,
-                self.lease,
-                lease_start,
-                head,
-            )));
+            return Ok(TryResult::Acquired(Hold::new(claim, None, self.lease, lease_start, head)));
         }
         claim.release_where_answered().await;
         match outcome {
@@ -284,9 +246,9 @@ impl Redlock {
                 let failure = too_few_answers_failure(answered, claim.nodes.len());
                 result_after_failure(claim.client(), head.as_deref(), failure)
             }
-            QuorumOutcome::Agreed | QuorumOutcome::Refused => Ok(TryResult::RetryWithin(Some(
-                MAX_ROUND_PAUSE.mul_f64(fastrand::f64()),
-            ))),
+            QuorumOutcome::Agreed | QuorumOutcome::Refused => {
+                Ok(TryResult::RetryWithin(Some(MAX_ROUND_PAUSE.mul_f64(fastrand::f64()))))
+            }
         }
     }
 }
@@ -302,14 +264,7 @@ impl Lock for Redlock {
         let (home, object) = (&self.nodes[0], &self.object);
         let request = AcquireRequest::new(&self.name, self.owner, self.lease, wait)?;
         let take_first_hold = |_| self.take_first_hold(object, &request);
-        request
-            .acquire_guard(
-                &home.client,
-                &self.name,
-                HoldKind::Exclusive,
-                take_first_hold,
-            )
-            .await
+        request.acquire_guard(&home.client, &self.name, HoldKind::Exclusive, take_first_hold).await
     }
 }
 
@@ -318,11 +273,7 @@ inherent!(Redlock);
 impl RedlockNode {
     fn new(client: &RedisClient, name: &str) -> Self {
         let key = client.key(name);
-        Self {
-            client: client.clone(),
-            channel: lock_channel(&key),
-            key,
-        }
+        Self { client: client.clone(), channel: lock_channel(&key), key }
     }
 
     /// Runs `acquire.lua` in a task of its own, within the node timeout; the answer can be awaited more than once.
@@ -360,11 +311,7 @@ impl RedlockNode {
     async fn release(&self, id: Owner) -> Result<bool, CommandFailure> {
         let script = self.client.script(&scripts::RELEASE);
         let script = script.call([&*self.key]).arg(id).arg(&self.channel);
-        Ok(self
-            .client
-            .run_script::<Option<i64>>(&script)
-            .await?
-            .is_some())
+        Ok(self.client.run_script::<Option<i64>>(&script).await?.is_some())
     }
 
     /// Releases on this node, in a task of its own, once the acquire there has ended, and then within the node timeout; a
@@ -400,11 +347,7 @@ impl RedlockNode {
     }
 
     /// Runs a command in the background, within the node timeout; a failure counts as [`NodeAnswer::Silence`].
-    fn run_in_background<C>(
-        &self,
-        lease: Lease,
-        command: C,
-    ) -> impl Future<Output = NodeAnswer> + Send + use<C>
+    fn run_in_background<C>(&self, lease: Lease, command: C) -> impl Future<Output = NodeAnswer> + Send + use<C>
     where
         C: Future<Output = Result<bool, CommandFailure>> + Send + 'static,
     {
@@ -431,12 +374,8 @@ impl NodesClaim {
 
     /// Releases on every node; waits only for those that answered the acquire.
     async fn release_where_answered(&self) {
-        let answered = |acquire: &Shared<_>| {
-            matches!(
-                acquire.clone().now_or_never(),
-                Some(NodeAnswer::Yes | NodeAnswer::No)
-            )
-        };
+        let answered =
+            |acquire: &Shared<_>| matches!(acquire.clone().now_or_never(), Some(NodeAnswer::Yes | NodeAnswer::No));
         let answered: Vec<_> = self.answers.iter().map(answered).collect();
         join_all(
             self.release_on_all_nodes()
@@ -455,9 +394,7 @@ impl NodesClaim {
         match await_outcome(answers).await {
             QuorumOutcome::Agreed => Ok(true),
             QuorumOutcome::Refused => Ok(false),
-            QuorumOutcome::Silent(answered) => {
-                Err(too_few_answers_failure(answered, self.nodes.len()))
-            }
+            QuorumOutcome::Silent(answered) => Err(too_few_answers_failure(answered, self.nodes.len())),
         }
     }
 }
@@ -465,15 +402,8 @@ impl NodesClaim {
 /// The failure of a round in which fewer than a quorum answered: unavailable. Nobody has to undo or repeat it, because the release of
 /// each node repeats itself.
 fn too_few_answers_failure(answered: usize, nodes: usize) -> CommandFailure {
-    let reason = format!(
-        "{answered} of {nodes} nodes answered, {} needed",
-        quorum(nodes)
-    );
-    CommandFailure {
-        error: LockError::unavailable(SERVER, reason),
-        may_have_run: false,
-        retryable: false,
-    }
+    let reason = format!("{answered} of {nodes} nodes answered, {} needed", quorum(nodes));
+    CommandFailure { error: LockError::unavailable(SERVER, reason), may_have_run: false, retryable: false }
 }
 
 impl Claim for NodesClaim {
@@ -489,21 +419,17 @@ impl Claim for NodesClaim {
 
     /// Renews on every node; each has the node timeout as its limit.
     async fn renew(&self, lease: Lease, _: Option<Duration>) -> Result<bool, CommandFailure> {
-        self.quorum_says_yes(self.nodes.iter().map(|node| node.renew(self.id, lease)))
-            .await
+        self.quorum_says_yes(self.nodes.iter().map(|node| node.renew(self.id, lease))).await
     }
 
     /// Releases on every node; the release of a silent node repeats itself.
     async fn release(&self) -> Result<bool, CommandFailure> {
-        self.quorum_says_yes(self.release_on_all_nodes().into_iter())
-            .await
+        self.quorum_says_yes(self.release_on_all_nodes().into_iter()).await
     }
 }
 
 /// Counts the answers as they come, and returns the outcome once no missing answer can change it.
-async fn await_outcome(
-    answers: impl ExactSizeIterator<Item = impl Future<Output = NodeAnswer>>,
-) -> QuorumOutcome {
+async fn await_outcome(answers: impl ExactSizeIterator<Item = impl Future<Output = NodeAnswer>>) -> QuorumOutcome {
     let (nodes, mut said) = (answers.len(), Vec::new());
     let mut answers: FuturesUnordered<_> = answers.collect();
     while let Some(answer) = answers.next().await {

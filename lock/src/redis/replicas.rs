@@ -51,8 +51,7 @@ impl RedisClient {
             return Ok(false);
         }
         let counts = async {
-            let (renewed, node, mut connection) =
-                self.renew_on_wait_connection(key, &renewal()).await?;
+            let (renewed, node, mut connection) = self.renew_on_wait_connection(key, &renewal()).await?;
             if !renewed {
                 return Ok(None);
             }
@@ -60,12 +59,9 @@ impl RedisClient {
                 Replicas::AtLeast(number) => number,
                 Replicas::All => known_replicas(&mut connection).await?.max(1),
             };
-            let bound = MAX_REPLICA_WAIT
-                .min(self.state().options.timeout / 2)
-                .as_millis();
+            let bound = MAX_REPLICA_WAIT.min(self.state().options.timeout / 2).as_millis();
             let mut wait = redis::cmd("WAIT");
-            wait.arg(needed)
-                .arg(u64::try_from(bound).unwrap_or(0).max(1));
+            wait.arg(needed).arg(u64::try_from(bound).unwrap_or(0).max(1));
             let have: u32 = wait.query_async(&mut connection).await?;
             node.wait_connections.lock().push(connection);
             RedisResult::Ok(Some((needed, have)))
@@ -131,9 +127,7 @@ impl RedisClient {
         // In the client's runtime, because callers in other runtimes reuse it.
         let primary = node.primary.clone();
         let made = self.spawn(async move { primary.connect(&config).await });
-        let made = made
-            .await
-            .unwrap_or_else(|stopped| Err(io::Error::other(stopped).into()));
+        let made = made.await.unwrap_or_else(|stopped| Err(io::Error::other(stopped).into()));
         Ok(made?.0)
     }
 }

@@ -5,9 +5,7 @@
 //! Next to read: `client.rs`, which runs them.
 
 use crate::{Lease, Owner};
-use redis::{
-    Cmd, ErrorKind, FromRedisValue, RedisResult, RedisWrite, ServerErrorKind, aio::ConnectionLike,
-};
+use redis::{Cmd, ErrorKind, FromRedisValue, RedisResult, RedisWrite, ServerErrorKind, aio::ConnectionLike};
 use std::{collections::HashMap, fmt::Display, sync::LazyLock};
 
 /// A script, which EVALSHA names by the digest of its text.
@@ -56,10 +54,7 @@ impl ScriptCall {
     }
 
     /// Sends the call; if the server does not know the script, loads its text and sends the call once more.
-    pub(super) async fn send<T: FromRedisValue>(
-        &self,
-        connection: &mut impl ConnectionLike,
-    ) -> RedisResult<T> {
+    pub(super) async fn send<T: FromRedisValue>(&self, connection: &mut impl ConnectionLike) -> RedisResult<T> {
         match self.cmd.query_async(connection).await {
             Err(error) if error.kind() == ErrorKind::Server(ServerErrorKind::NoScript) => {
                 let mut load = redis::cmd("SCRIPT");
@@ -88,11 +83,7 @@ pub(super) struct NotifyingScript {
 impl NotifyingScript {
     /// Returns the version for a cluster or for a single server.
     pub(super) fn of(&self, is_cluster: bool) -> &Script {
-        if is_cluster {
-            &self.in_cluster
-        } else {
-            &self.single
-        }
+        if is_cluster { &self.in_cluster } else { &self.single }
     }
 }
 
@@ -102,9 +93,7 @@ static TEXTS_BY_DIGEST: LazyLock<HashMap<String, &str>> = LazyLock::new(|| {
     let notifying = NOTIFYING_SCRIPTS.iter();
     let notifying = notifying.flat_map(|script| [&*script.single, &*script.in_cluster]);
     let scripts = plain.chain(notifying);
-    scripts
-        .map(|script| (script.digest.clone(), script.text))
-        .collect()
+    scripts.map(|script| (script.digest.clone(), script.text)).collect()
 });
 
 /// Returns the text of the library's script with this SHA1 digest, which EVALSHA names in MONITOR and SLOWLOG; `None` if it is

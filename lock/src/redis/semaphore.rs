@@ -14,8 +14,8 @@
 use super::{
     client::RedisClient,
     engine::{
-        HeadOfLine, MIN_UNDO_TIME, SharedObject, TryResult, result_after_failure,
-        time_until_lease_end, undo_in_background,
+        HeadOfLine, MIN_UNDO_TIME, SharedObject, TryResult, result_after_failure, time_until_lease_end,
+        undo_in_background,
     },
     failure::CommandFailure,
     hold::{Claim, Hold},
@@ -154,10 +154,7 @@ impl RedisSemaphore {
     /// 0, the default: does not.
     #[must_use]
     pub fn initially(self, permits: u32) -> Self {
-        Self {
-            initial: permits,
-            ..self
-        }
+        Self { initial: permits, ..self }
     }
 
     /// Gives its permits this lease, of 1 ms to ten years, so that those of a holder that dies come back when it ends; a
@@ -229,10 +226,7 @@ impl RedisSemaphore {
     /// Dropping the future leaves nothing behind: what an unanswered command may have taken is released in the background.
     pub async fn acquire(&self, permits: u32, wait: Duration) -> Result<Permit, LockError> {
         if permits == 0 {
-            return Err(LockError::invalid(
-                &*self.name,
-                "permits: must be at least 1",
-            ));
+            return Err(LockError::invalid(&*self.name, "permits: must be at least 1"));
         }
         if let Some(lease) = self.lease {
             lease.check(&self.name)?;
@@ -244,18 +238,11 @@ impl RedisSemaphore {
         let take = async {
             let until = deadline(wait);
             let attempt = |head| self.clone().attempt(permits, head);
-            let acquired = self
-                .object
-                .wait_and_try(&self.client, permits, wait, until, attempt);
-            acquired
-                .await?
-                .ok_or_else(|| LockError::taken(&*self.name, wait))
+            let acquired = self.object.wait_and_try(&self.client, permits, wait, until, attempt);
+            acquired.await?.ok_or_else(|| LockError::taken(&*self.name, wait))
         };
         let take = self.client.while_open(take);
-        self.client
-            .observer()
-            .report_acquire(&self.name, take)
-            .await
+        self.client.observer().report_acquire(&self.name, take).await
     }
 
     /// Takes `permits` if they are free now, ahead of any waiter.
@@ -272,11 +259,7 @@ impl RedisSemaphore {
     }
 
     /// Tries once, with or without a lease. If the caller has gone, the permit is dropped and so released.
-    async fn attempt(
-        self,
-        permits: u32,
-        head: HeadOfLine<u32>,
-    ) -> Result<TryResult<Permit>, LockError> {
+    async fn attempt(self, permits: u32, head: HeadOfLine<u32>) -> Result<TryResult<Permit>, LockError> {
         match self.lease {
             Some(lease) => self.attempt_leased(lease, permits, head).await,
             None => self.attempt_claimed(permits, head).await,
@@ -290,23 +273,16 @@ impl RedisSemaphore {
         permits: u32,
         head: HeadOfLine<u32>,
     ) -> Result<TryResult<Permit>, LockError> {
-        let (client, owner, lease_start) =
-            (self.client.clone(), self.client.owner(), Instant::now());
+        let (client, owner, lease_start) = (self.client.clone(), self.client.owner(), Instant::now());
         let ids = (0..permits).map(|n| format!("{owner}:{n}")).collect();
         let initial = self.initial;
-        let claim = Arc::new(LeasedPermits {
-            semaphore: self,
-            ids,
-        });
+        let claim = Arc::new(LeasedPermits { semaphore: self, ids });
         let claims = claim.semaphore.claims_key();
-        let script = claim
-            .semaphore
-            .script_call(&scripts::PERMITS_TAKE, Some(&claims));
+        let script = claim.semaphore.script_call(&scripts::PERMITS_TAKE, Some(&claims));
         let script = script.arg(lease.millis()).arg(initial).args(&claim.ids);
         match client.run_script::<(i64, i64)>(&script).await {
             Ok((free, _)) if free >= 0 => {
-                let Some(hold) = Hold::new(claim, None, lease, lease_start, ()).into_unexpired()
-                else {
+                let Some(hold) = Hold::new(claim, None, lease, lease_start, ()).into_unexpired() else {
                     return Ok(TryResult::RetryWithin(None));
                 };
                 invite_waiters(head, u32::try_from(free).unwrap_or(u32::MAX));
@@ -323,11 +299,7 @@ impl RedisSemaphore {
 
     /// Takes permits without a lease by `semaphore_acquire.lua`, which writes who has them, and invites the next waiters if
     /// there are permits left for them.
-    async fn attempt_claimed(
-        self,
-        permits: u32,
-        head: HeadOfLine<u32>,
-    ) -> Result<TryResult<Permit>, LockError> {
+    async fn attempt_claimed(self, permits: u32, head: HeadOfLine<u32>) -> Result<TryResult<Permit>, LockError> {
         let owner = self.client.owner();
         let (claims, tombstone) = (self.claims_key(), self.tombstone_key(owner));
         let (channel, timeouts) = (self.object.channel(), self.timeouts_key());
@@ -341,10 +313,7 @@ impl RedisSemaphore {
                 // There is no lease to end.
                 let sure_until = SureUntil::new(Instant::now() + MAX_DURATION);
                 let client = self.client.clone();
-                let share = ClaimedPermits {
-                    semaphore: self,
-                    owner,
-                };
+                let share = ClaimedPermits { semaphore: self, owner };
                 client.spawn(run_keeper(share, sure_until, keeper));
                 Ok(TryResult::Acquired(Permit { guard, permits }))
             }
@@ -369,11 +338,7 @@ impl RedisSemaphore {
     }
 
     /// Runs `semaphore_release.lua`; `false` if the owner had no claim, or the semaphore was deleted.
-    async fn release_permits(
-        &self,
-        owner: Owner,
-        tombstone_ttl: Duration,
-    ) -> Result<bool, CommandFailure> {
+    async fn release_permits(&self, owner: Owner, tombstone_ttl: Duration) -> Result<bool, CommandFailure> {
         let (claims, tombstone) = (self.claims_key(), self.tombstone_key(owner));
         let script = self.client.script(&scripts::SEMAPHORE_RELEASE);
         let script = script.call([&*self.name, &claims, &tombstone, self.object.channel()]);

@@ -29,11 +29,7 @@ impl Servers {
         runtime: &Handle,
         disconnects: &watch::Sender<()>,
     ) -> Result<Self, LockError> {
-        let ServerAddresses {
-            client,
-            sentinels,
-            seeds,
-        } = options.addresses()?;
+        let ServerAddresses { client, sentinels, seeds } = options.addresses()?;
         if let Some(seeds) = seeds {
             let cluster = Cluster::new(client, seeds, options, runtime, disconnects);
             return Ok(Self::Cluster(cluster));

@@ -74,23 +74,10 @@ type ConnectAttempt = future::Shared<BoxFuture<'static, RedisResult<MultiplexedC
 
 impl SharedConnection {
     /// Connects on first use. The primary must speak RESP3.
-    pub(super) fn new(
-        primary: Primary,
-        runtime: Handle,
-        disconnects: watch::Sender<()>,
-    ) -> Arc<Self> {
-        let current = Mutex::new(CurrentConnection {
-            number: 0,
-            attempt: None,
-            not_before: Instant::now(),
-            failures: 0,
-        });
-        Arc::new(Self {
-            primary,
-            runtime,
-            disconnects,
-            current,
-        })
+    pub(super) fn new(primary: Primary, runtime: Handle, disconnects: watch::Sender<()>) -> Arc<Self> {
+        let current =
+            Mutex::new(CurrentConnection { number: 0, attempt: None, not_before: Instant::now(), failures: 0 });
+        Arc::new(Self { primary, runtime, disconnects, current })
     }
 
     /// Sends the request once; sets `sent` to whether it went out. The answers of several commands come in an array, and a
@@ -115,10 +102,7 @@ impl SharedConnection {
             Some(limit) => timeout(limit, answer).await.unwrap_or_else(timeout_error),
             None => answer.await,
         };
-        self.discard_if_broken(
-            number,
-            answer.as_ref().map(|answer| request.answers(answer)),
-        );
+        self.discard_if_broken(number, answer.as_ref().map(|answer| request.answers(answer)));
         answer
     }
 
@@ -132,10 +116,7 @@ impl SharedConnection {
     }
 
     /// Returns the present connection, or a new one, and its number; sets `sent` to whether there is one.
-    async fn connect(
-        self: &Arc<Self>,
-        sent: &mut bool,
-    ) -> RedisResult<(u64, MultiplexedConnection)> {
+    async fn connect(self: &Arc<Self>, sent: &mut bool) -> RedisResult<(u64, MultiplexedConnection)> {
         *sent = false;
         let (number, attempt) = self.current_attempt();
         let connection = attempt.await;
@@ -150,9 +131,7 @@ impl SharedConnection {
     fn current_attempt(self: &Arc<Self>) -> (u64, ConnectAttempt) {
         let mut current = self.current.lock();
         let (number, not_before) = (current.number, current.not_before);
-        let attempt = current
-            .attempt
-            .get_or_insert_with(|| self.begin_attempt(number, not_before));
+        let attempt = current.attempt.get_or_insert_with(|| self.begin_attempt(number, not_before));
         (number, attempt.clone())
     }
 
@@ -160,27 +139,21 @@ impl SharedConnection {
     /// that connection closes, it is discarded and `disconnects` is notified.
     fn begin_attempt(self: &Arc<Self>, number: u64, not_before: Instant) -> ConnectAttempt {
         let told = Arc::downgrade(self);
-        let config = self
-            .primary
-            .config()
-            .set_push_sender(move |push: PushInfo| {
-                if push.kind == PushKind::Disconnection
-                    && let Some(shared) = told.upgrade()
-                {
-                    shared.discard(number);
-                    shared.disconnects.send_replace(());
-                }
-                Ok::<_, SendError>(())
-            });
+        let config = self.primary.config().set_push_sender(move |push: PushInfo| {
+            if push.kind == PushKind::Disconnection
+                && let Some(shared) = told.upgrade()
+            {
+                shared.discard(number);
+                shared.disconnects.send_replace(());
+            }
+            Ok::<_, SendError>(())
+        });
         let primary = self.primary.clone();
         let made = self.runtime.spawn(async move {
             sleep_until(not_before).await;
             primary.connect(&config).await.map(|(made, _)| made)
         });
-        let made = async {
-            made.await
-                .unwrap_or_else(|stopped| Err(io::Error::other(stopped).into()))
-        };
+        let made = async { made.await.unwrap_or_else(|stopped| Err(io::Error::other(stopped).into())) };
         made.boxed().shared()
     }
 
@@ -222,8 +195,6 @@ pub(super) fn timeout_error<T>(_: Elapsed) -> RedisResult<T> {
 
 impl fmt::Debug for SharedConnection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SharedConnection")
-            .field("connections", &self.current.lock().number)
-            .finish_non_exhaustive()
+        f.debug_struct("SharedConnection").field("connections", &self.current.lock().number).finish_non_exhaustive()
     }
 }

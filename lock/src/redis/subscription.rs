@@ -37,28 +37,18 @@ impl Subscription {
 
     /// Makes a subscription that begins at the first wait. In a cluster `delivery` is ignored: messages come by shard if the
     /// channel is in the slot of `name`, else by a subscription of its own.
-    fn with_delivery(
-        client: &RedisClient,
-        name: &Arc<str>,
-        channel: String,
-        delivery: Delivery,
-    ) -> Self {
+    fn with_delivery(client: &RedisClient, name: &Arc<str>, channel: String, delivery: Delivery) -> Self {
         let servers = client.state().servers.clone();
         let delivery = match servers.is_cluster() {
             false => delivery,
             // A latch's channel may be in another slot than its key: its messages come by `PUBLISH`, which every node hears.
-            true if slot_of_key(channel.as_bytes()) == slot_of_key(name.as_bytes()) => {
-                Delivery::Shard
-            }
+            true if slot_of_key(channel.as_bytes()) == slot_of_key(name.as_bytes()) => Delivery::Shard,
             true => Delivery::OwnSubscription,
         };
         Self {
             channel,
             name: Arc::clone(name),
-            state: Arc::new(ChannelState {
-                delivery,
-                ..ChannelState::default()
-            }),
+            state: Arc::new(ChannelState { delivery, ..ChannelState::default() }),
             servers,
             listens_at: Mutex::default(),
         }

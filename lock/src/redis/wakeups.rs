@@ -126,10 +126,7 @@ impl Wakeups {
         let ends = CancellationToken::new();
         let (task, ended) = (Arc::clone(&shared), ends.clone());
         runtime.spawn(async move { ended.run_until_cancelled(task.keep_connected()).await });
-        Self {
-            shared,
-            _stops_task: ends.drop_guard(),
-        }
+        Self { shared, _stops_task: ends.drop_guard() }
     }
 
     /// Makes this the channel's only listener, in place of an earlier one, and wakes the task if it must subscribe.
@@ -193,22 +190,16 @@ impl SharedWakeups {
     }
 
     /// Connects, with a receiver of messages that wakes the listeners; `lost` is notified when the connection closes.
-    async fn connect(
-        self: &Arc<Self>,
-        lost: &Arc<Notify>,
-    ) -> RedisResult<(MultiplexedConnection, Option<Address>)> {
+    async fn connect(self: &Arc<Self>, lost: &Arc<Notify>) -> RedisResult<(MultiplexedConnection, Option<Address>)> {
         let (receiver, lost) = (Arc::clone(self), Arc::clone(lost));
-        let config = self
-            .primary
-            .config()
-            .set_push_sender(move |push: PushInfo| {
-                if push.kind == PushKind::Disconnection {
-                    receiver.disconnects.send_replace(());
-                    lost.notify_one();
-                }
-                receiver.notify_listener(&push);
-                Ok::<_, SendError>(())
-            });
+        let config = self.primary.config().set_push_sender(move |push: PushInfo| {
+            if push.kind == PushKind::Disconnection {
+                receiver.disconnects.send_replace(());
+                lost.notify_one();
+            }
+            receiver.notify_listener(&push);
+            Ok::<_, SendError>(())
+        });
         self.primary.connect(&config).await
     }
 
@@ -228,10 +219,8 @@ impl SharedWakeups {
         loop {
             let changes = self.take_changes(&mut subscribed);
             let by_shard = |delivery: &Delivery| has_shards && *delivery == Delivery::Shard;
-            let (shards, begin): (Vec<_>, Vec<_>) = changes
-                .begin
-                .into_iter()
-                .partition(|(_, delivery)| by_shard(delivery));
+            let (shards, begin): (Vec<_>, Vec<_>) =
+                changes.begin.into_iter().partition(|(_, delivery)| by_shard(delivery));
             if !begin.is_empty() {
                 ignore_refusal(connection.subscribe(channel_names(&begin)).await)?;
             }
@@ -242,10 +231,7 @@ impl SharedWakeups {
             if changes.pattern {
                 ignore_refusal(connection.psubscribe(&self.pattern).await)?;
             }
-            let (shards, end): (Vec<_>, Vec<_>) = changes
-                .end
-                .into_iter()
-                .partition(|(_, delivery)| by_shard(delivery));
+            let (shards, end): (Vec<_>, Vec<_>) = changes.end.into_iter().partition(|(_, delivery)| by_shard(delivery));
             if !end.is_empty() {
                 ignore_refusal(connection.unsubscribe(channel_names(&end)).await)?;
             }
@@ -299,23 +285,17 @@ impl SharedWakeups {
         let listeners = self.listeners.lock();
         let one = |channel: &str| listeners.by_channel.get(channel).and_then(Weak::upgrade);
         match push.kind {
-            PushKind::Message | PushKind::SMessage => text(0)
-                .and_then(one)
-                .iter()
-                .for_each(|state| state.notify.notify_one()),
-            PushKind::PMessage => text(1)
-                .and_then(one)
-                .iter()
-                .for_each(|state| state.notify.notify_one()),
+            PushKind::Message | PushKind::SMessage => {
+                text(0).and_then(one).iter().for_each(|state| state.notify.notify_one())
+            }
+            PushKind::PMessage => text(1).and_then(one).iter().for_each(|state| state.notify.notify_one()),
             // A new or restored subscription may have missed a message.
-            PushKind::Subscribe | PushKind::SSubscribe => text(0)
-                .and_then(one)
-                .iter()
-                .for_each(|state| state.mark_begun()),
+            PushKind::Subscribe | PushKind::SSubscribe => {
+                text(0).and_then(one).iter().for_each(|state| state.mark_begun())
+            }
             PushKind::PSubscribe => {
                 let all = listeners.by_channel.values().filter_map(Weak::upgrade);
-                all.filter(|state| state.delivery == Delivery::Pattern)
-                    .for_each(|state| state.mark_begun());
+                all.filter(|state| state.delivery == Delivery::Pattern).for_each(|state| state.mark_begun());
             }
             _ => {}
         }

@@ -175,18 +175,12 @@ impl LockKey {
 
     /// Waits as long as `wait` says for each request; what an outer layer has found is in the extensions of the request.
     pub fn wait_by(self, wait: impl Fn(&Parts) -> Duration + Send + Sync + 'static) -> Self {
-        Self {
-            wait: Box::new(wait),
-            ..self
-        }
+        Self { wait: Box::new(wait), ..self }
     }
 
     /// Refuses a body of more than `bytes` bytes, which the layer would keep in memory; [`DEFAULT_BODY_LIMIT`] by default.
     pub fn longest_body(self, bytes: usize) -> Self {
-        Self {
-            longest_body: bytes,
-            ..self
-        }
+        Self { longest_body: bytes, ..self }
     }
 
     /// Makes the layer with these locks: `|name| redis.lock(name)`, or of any other kind. The lease is the lock's own.
@@ -194,10 +188,7 @@ impl LockKey {
     /// # Errors
     ///
     /// [`TemplateError`] if the template or the route breaks a rule, or the template names a field that a request cannot have.
-    pub fn locks<L, B>(
-        self,
-        locks: impl Fn(&str) -> L + Send + Sync + 'static,
-    ) -> Result<LockLayer<B>, TemplateError>
+    pub fn locks<L, B>(self, locks: impl Fn(&str) -> L + Send + Sync + 'static) -> Result<LockLayer<B>, TemplateError>
     where
         L: Lock + 'static,
         B: From<String>,
@@ -224,16 +215,8 @@ impl LockKey {
             None => Template::of_route(&self.fields)?,
         };
         let locks = Box::new(move |name: &str, head: &Parts| locks(name, head).boxed());
-        let terms = Arc::new(LayerTerms {
-            template,
-            locks,
-            wait: self.wait,
-            longest_body: self.longest_body,
-        });
-        Ok(LockLayer {
-            terms,
-            answer: Arc::new(|refusal| refusal.answer()),
-        })
+        let terms = Arc::new(LayerTerms { template, locks, wait: self.wait, longest_body: self.longest_body });
+        Ok(LockLayer { terms, answer: Arc::new(|refusal| refusal.answer()) })
     }
 }
 
@@ -241,35 +224,24 @@ impl<B> LockLayer<B> {
     /// Sets the answer to every refusal, instead of [`Refusal::answer`].
     #[must_use]
     pub fn answer(self, answer: impl Fn(Refusal) -> Response<B> + Send + Sync + 'static) -> Self {
-        Self {
-            answer: Arc::new(answer),
-            ..self
-        }
+        Self { answer: Arc::new(answer), ..self }
     }
 }
 
 impl<B> Clone for LockLayer<B> {
     fn clone(&self) -> Self {
-        Self {
-            terms: Arc::clone(&self.terms),
-            answer: Arc::clone(&self.answer),
-        }
+        Self { terms: Arc::clone(&self.terms), answer: Arc::clone(&self.answer) }
     }
 }
 
 impl<B> fmt::Debug for LockLayer<B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("LockLayer")
-            .field("key", &self.terms.template)
-            .finish_non_exhaustive()
+        f.debug_struct("LockLayer").field("key", &self.terms.template).finish_non_exhaustive()
     }
 }
 
 impl fmt::Debug for LockKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("LockKey")
-            .field("key", &self.template)
-            .field("fields", &self.fields)
-            .finish_non_exhaustive()
+        f.debug_struct("LockKey").field("key", &self.template).field("fields", &self.fields).finish_non_exhaustive()
     }
 }

@@ -40,9 +40,7 @@ impl Refusal {
         match self {
             Self::Field { .. } => StatusCode::BAD_REQUEST,
             Self::BodyTooLong { .. } => StatusCode::PAYLOAD_TOO_LARGE,
-            Self::Lock(LockError::Taken { waited, .. } | LockError::Timeout { waited, .. })
-                if waited.is_zero() =>
-            {
+            Self::Lock(LockError::Taken { waited, .. } | LockError::Timeout { waited, .. }) if waited.is_zero() => {
                 StatusCode::CONFLICT
             }
             Self::Lock(LockError::Lost { .. }) => StatusCode::CONFLICT,
@@ -61,9 +59,7 @@ impl Refusal {
     pub fn answer<B: From<String>>(self) -> Response<B> {
         let status = self.status();
         let text = match &self {
-            Self::Lock(
-                LockError::Unavailable { server, .. } | LockError::Refused { server, .. },
-            ) => {
+            Self::Lock(LockError::Unavailable { server, .. } | LockError::Refused { server, .. }) => {
                 tracing::warn!(error = %self, "no lock");
                 format!("{server} is not available")
             }
@@ -78,9 +74,7 @@ impl Refusal {
         let text = HeaderValue::from_static("text/plain; charset=utf-8");
         response.headers_mut().insert(header::CONTENT_TYPE, text);
         if status == StatusCode::SERVICE_UNAVAILABLE {
-            response
-                .headers_mut()
-                .insert(header::RETRY_AFTER, RETRY_AFTER);
+            response.headers_mut().insert(header::RETRY_AFTER, RETRY_AFTER);
         }
         response
     }
@@ -96,63 +90,22 @@ mod tests {
         let name = || "demo4#1_a".to_owned();
         let secret = || "redis://:hunter2@10.0.0.1".into();
         for (refusal, status, text) in [
-            (
-                Refusal::Field {
-                    field: "sku".into(),
-                    rule: "is missing",
-                },
-                400,
-                "sku: is missing",
-            ),
-            (
-                Refusal::BodyTooLong { longest: 7 },
-                413,
-                "the body must have at most 7 bytes",
-            ),
-            (
-                LockError::taken(name(), Duration::ZERO).into(),
-                409,
-                "lock demo4#1_a was not acquired within 0 ms",
-            ),
+            (Refusal::Field { field: "sku".into(), rule: "is missing" }, 400, "sku: is missing"),
+            (Refusal::BodyTooLong { longest: 7 }, 413, "the body must have at most 7 bytes"),
+            (LockError::taken(name(), Duration::ZERO).into(), 409, "lock demo4#1_a was not acquired within 0 ms"),
             (
                 LockError::taken(name(), Duration::from_secs(1)).into(),
                 503,
                 "lock demo4#1_a was not acquired within 1000 ms",
             ),
-            (
-                LockError::lost(name()).into(),
-                409,
-                "lock demo4#1_a was lost before it was released",
-            ),
-            (
-                LockError::unavailable("redis", secret()).into(),
-                503,
-                "redis is not available",
-            ),
-            (
-                LockError::Refused {
-                    server: "redis",
-                    reason: secret(),
-                }
-                .into(),
-                503,
-                "redis is not available",
-            ),
-            (
-                LockError::invalid(name(), "is too long").into(),
-                500,
-                "an internal error",
-            ),
+            (LockError::lost(name()).into(), 409, "lock demo4#1_a was lost before it was released"),
+            (LockError::unavailable("redis", secret()).into(), 503, "redis is not available"),
+            (LockError::Refused { server: "redis", reason: secret() }.into(), 503, "redis is not available"),
+            (LockError::invalid(name(), "is too long").into(), 500, "an internal error"),
         ] {
             let answer: Response<String> = refusal.answer();
-            assert_eq!(
-                (answer.status().as_u16(), answer.body().as_str()),
-                (status, text)
-            );
-            assert_eq!(
-                answer.headers().contains_key(header::RETRY_AFTER),
-                status == 503
-            );
+            assert_eq!((answer.status().as_u16(), answer.body().as_str()), (status, text));
+            assert_eq!(answer.headers().contains_key(header::RETRY_AFTER), status == 503);
         }
     }
 }

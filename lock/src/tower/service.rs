@@ -38,10 +38,7 @@ impl<S, B> tower_layer::Layer<S> for LockLayer<B> {
     type Service = LockService<S, B>;
 
     fn layer(&self, inner: S) -> LockService<S, B> {
-        LockService {
-            inner,
-            layer: self.clone(),
-        }
+        LockService { inner, layer: self.clone() }
     }
 }
 
@@ -73,11 +70,7 @@ where
                 Err(refusal) => return Ok((layer.answer)(refusal)),
             };
             let outer = head.extensions.remove::<HeldLock>().map(Arc::new);
-            head.extensions.insert(HeldLock {
-                name: guard.name().to_owned(),
-                fence: guard.fence(),
-                outer,
-            });
+            head.extensions.insert(HeldLock { name: guard.name().to_owned(), fence: guard.fence(), outer });
             match guard.run(ready.call(Request::from_parts(head, body))).await {
                 Ok(done) => {
                     if let Err(error) = guard.release().await {
@@ -122,20 +115,14 @@ impl<B> LockLayer<B> {
         match Limited::new(body, longest).collect().await {
             Ok(body) => Ok(body.to_bytes().into()),
             Err(error) if error.is::<LengthLimitError>() => Err(Refusal::BodyTooLong { longest }),
-            Err(_) => Err(Refusal::Field {
-                field: "body".into(),
-                rule: "must come to its end",
-            }),
+            Err(_) => Err(Refusal::Field { field: "body".into(), rule: "must come to its end" }),
         }
     }
 }
 
 impl<S: Clone, B> Clone for LockService<S, B> {
     fn clone(&self) -> Self {
-        Self {
-            inner: self.inner.clone(),
-            layer: self.layer.clone(),
-        }
+        Self { inner: self.inner.clone(), layer: self.layer.clone() }
     }
 }
 
@@ -207,53 +194,33 @@ mod tests {
 
     #[tokio::test]
     async fn the_service_that_is_called_is_the_one_that_was_ready() {
-        let layer = LockLayer::by_key("goods:{sku}")
-            .locks(|name| FreeOrDown(name.to_owned()))
-            .unwrap();
+        let layer = LockLayer::by_key("goods:{sku}").locks(|name| FreeOrDown(name.to_owned())).unwrap();
         let mut service = layer.layer(MustBeReady(false));
         for _ in 0..2 {
-            let done = service
-                .ready()
-                .await
-                .unwrap()
-                .call(ask("/?sku=a"))
-                .await
-                .unwrap();
+            let done = service.ready().await.unwrap().call(ask("/?sku=a")).await.unwrap();
             assert_eq!(done.body(), "goods:a");
         }
     }
 
     #[tokio::test]
     async fn the_words_of_a_refusal_may_be_others() {
-        let layer = LockLayer::by_key("goods:{sku}")
-            .locks(|name| FreeOrDown(name.to_owned()))
-            .unwrap();
-        let service = layer
-            .answer(|refusal| Response::new(format!("no: {}", refusal.status())))
-            .layer(MustBeReady(false));
+        let layer = LockLayer::by_key("goods:{sku}").locks(|name| FreeOrDown(name.to_owned())).unwrap();
+        let service =
+            layer.answer(|refusal| Response::new(format!("no: {}", refusal.status()))).layer(MustBeReady(false));
         for (uri, body) in [
             ("/?sku=down", "no: 503 Service Unavailable"),
             ("/", "no: 400 Bad Request"),
             ("/?sku=a-name-that-is-too-long", "no: 400 Bad Request"),
         ] {
-            assert_eq!(
-                service.clone().oneshot(ask(uri)).await.unwrap().body(),
-                body
-            );
+            assert_eq!(service.clone().oneshot(ask(uri)).await.unwrap().body(), body);
         }
     }
 
     /// A name that the request did not make is not the client's fault.
     #[tokio::test]
     async fn a_lock_for_all_whose_name_is_too_long_is_our_error() {
-        let layer = LockLayer::by_key("a lock for all of them")
-            .locks(|name| FreeOrDown(name.to_owned()))
-            .unwrap();
-        let answer = layer
-            .layer(MustBeReady(false))
-            .oneshot(ask("/"))
-            .await
-            .unwrap();
+        let layer = LockLayer::by_key("a lock for all of them").locks(|name| FreeOrDown(name.to_owned())).unwrap();
+        let answer = layer.layer(MustBeReady(false)).oneshot(ask("/")).await.unwrap();
         assert_eq!(answer.status(), 500);
     }
 
@@ -271,17 +238,11 @@ mod tests {
 
     #[tokio::test]
     async fn a_body_that_is_too_long_is_refused() {
-        let layer: LockLayer<String> = LockLayer::by_key("a lock for all")
-            .longest_body(3)
-            .locks(|name| FreeOrDown(name.to_owned()))
-            .unwrap();
+        let layer: LockLayer<String> =
+            LockLayer::by_key("a lock for all").longest_body(3).locks(|name| FreeOrDown(name.to_owned())).unwrap();
         for (text, status) in [("", 200), ("abc", 200), ("abcd", 413)] {
             let request = Request::post("/").body(Text::from(text)).unwrap();
-            let answer = layer
-                .layer(MustBeReady(false))
-                .oneshot(request)
-                .await
-                .unwrap();
+            let answer = layer.layer(MustBeReady(false)).oneshot(request).await.unwrap();
             assert_eq!(answer.status(), status, "{text:?}");
         }
     }

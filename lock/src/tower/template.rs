@@ -58,33 +58,19 @@ impl Template {
     pub(super) fn of_route(fields: &AllowedFields) -> Result<Self, TemplateError> {
         let text = fields.route.clone().unwrap_or_default();
         let (route, _) = parse_route(&text)?;
-        Ok(Self {
-            parts: vec![NamePart::Method, NamePart::Text(format!(" {text}"))],
-            route,
-            text,
-        })
+        Ok(Self { parts: vec![NamePart::Method, NamePart::Text(format!(" {text}"))], route, text })
     }
 
     /// Parses a template that names some of these `fields`, and checks its rules.
     pub(super) fn parse(text: &str, fields: &AllowedFields) -> Result<Self, TemplateError> {
-        let (route, named) = fields
-            .route
-            .as_deref()
-            .map(parse_route)
-            .transpose()?
-            .unwrap_or_default();
+        let (route, named) = fields.route.as_deref().map(parse_route).transpose()?.unwrap_or_default();
         let parts = parse_parts(text, |field| part_of_field(field, fields, &named))?;
-        Ok(Self {
-            text: text.to_owned(),
-            parts,
-            route,
-        })
+        Ok(Self { text: text.to_owned(), parts, route })
     }
 
     /// Whether the name depends on the request's path, query or headers; its method does not count.
     pub(super) fn has_fields(&self) -> bool {
-        let of_the_request =
-            |part: &NamePart| !matches!(part, NamePart::Text(_) | NamePart::Method);
+        let of_the_request = |part: &NamePart| !matches!(part, NamePart::Text(_) | NamePart::Method);
         self.parts.iter().any(of_the_request)
     }
 
@@ -98,32 +84,19 @@ impl Template {
                 NamePart::Method if head.method == Method::HEAD => name.push_str("GET"),
                 NamePart::Method => name.push_str(head.method.as_str()),
                 NamePart::Path(field) => {
-                    let found = self
-                        .route
-                        .at(head.uri.path())
-                        .ok()
-                        .and_then(|route| route.params.get(field));
+                    let found = self.route.at(head.uri.path()).ok().and_then(|route| route.params.get(field));
                     let value = found.map(|raw| percent_decode(raw.as_bytes()).into());
                     name.extend(escape_value(field, value, false)?);
                 }
                 NamePart::Query(field) => {
-                    let mut values =
-                        query(head).filter(|(key, _)| key.as_ref() == field.as_bytes());
+                    let mut values = query(head).filter(|(key, _)| key.as_ref() == field.as_bytes());
                     let value = values.next().map(|(_, value)| value);
                     name.extend(escape_value(field, value, values.next().is_some())?);
                 }
                 NamePart::Header(field) => {
-                    let mut values = head
-                        .headers
-                        .get_all(field)
-                        .iter()
-                        .map(|value| Cow::Borrowed(value.as_bytes()));
+                    let mut values = head.headers.get_all(field).iter().map(|value| Cow::Borrowed(value.as_bytes()));
                     let value = values.next();
-                    name.extend(escape_value(
-                        field.as_str(),
-                        value,
-                        values.next().is_some(),
-                    )?);
+                    name.extend(escape_value(field.as_str(), value, values.next().is_some())?);
                 }
             }
         }
@@ -132,16 +105,12 @@ impl Template {
 }
 
 /// Returns where a field's value comes from, or the rule that its name breaks. `in_path` has the names of the route's parts.
-fn part_of_field(
-    field: &str,
-    fields: &AllowedFields,
-    in_path: &[String],
-) -> Result<NamePart, String> {
+fn part_of_field(field: &str, fields: &AllowedFields, in_path: &[String]) -> Result<NamePart, String> {
     let has = |name: &str| in_path.iter().any(|known| known == name);
     let query = |name: &str| match &fields.query {
-        Some(known) if !known.iter().any(|known| known == name) => Err(format!(
-            "there is no {name}, neither in the path nor in the query"
-        )),
+        Some(known) if !known.iter().any(|known| known == name) => {
+            Err(format!("there is no {name}, neither in the path nor in the query"))
+        }
         _ => Ok(NamePart::Query(name.to_owned())),
     };
     match field.split_once(':') {
@@ -154,13 +123,10 @@ fn part_of_field(
             None => format!("which part of the path {name} is must be said by the route"),
         }),
         Some(("query", name)) => query(name),
-        Some(("header", name)) => name
-            .parse()
-            .map(NamePart::Header)
-            .map_err(|_| format!("{name:?} is no name of a header")),
-        Some((from, _)) => Err(format!(
-            "a field comes from path, query or header, and not from {from}"
-        )),
+        Some(("header", name)) => {
+            name.parse().map(NamePart::Header).map_err(|_| format!("{name:?} is no name of a header"))
+        }
+        Some((from, _)) => Err(format!("a field comes from path, query or header, and not from {from}")),
     }
 }
 
@@ -179,16 +145,10 @@ fn parse_parts(
             text.push(next);
             (apart, rest) = (true, &rest[2..]);
         } else if next == '}' {
-            return refused(
-                position,
-                "a } that closes nothing; a brace itself is written }}",
-            );
+            return refused(position, "a } that closes nothing; a brace itself is written }}");
         } else if next == '{' {
             let Some((field, after)) = rest[1..].split_once('}') else {
-                return refused(
-                    position,
-                    "a { that is not closed; a brace itself is written {{",
-                );
+                return refused(position, "a { that is not closed; a brace itself is written {{");
             };
             match field {
                 "" => return refused(position, "a field must have a name"),
@@ -201,9 +161,7 @@ fn parse_parts(
                 }
                 field => {
                     parts.push(NamePart::Text(std::mem::take(&mut text)));
-                    parts.push(
-                        source(field).map_err(|rule| template_error(template, position, rule))?,
-                    );
+                    parts.push(source(field).map_err(|rule| template_error(template, position, rule))?);
                     (apart, rest) = (false, after);
                 }
             }
@@ -214,11 +172,7 @@ fn parse_parts(
         }
     }
     parts.push(NamePart::Text(text));
-    if template.is_empty() {
-        refused(0, "a key must not be empty")
-    } else {
-        Ok(parts)
-    }
+    if template.is_empty() { refused(0, "a key must not be empty") } else { Ok(parts) }
 }
 
 /// Returns a matcher for the paths of a route, and the names of its parts.
@@ -227,22 +181,12 @@ fn parse_route(route: &str) -> Result<(Router<()>, Vec<String>), TemplateError> 
         return Err(template_error(route, 0, "a route begins with /".into()));
     }
     let mut matcher = Router::new();
-    matcher
-        .insert(route, ())
-        .map_err(|e| template_error(route, 0, e.to_string()))?;
+    matcher.insert(route, ()).map_err(|e| template_error(route, 0, e.to_string()))?;
     // The pattern, as a path, matches itself.
     let Ok(itself) = matcher.at(route) else {
-        return Err(template_error(
-            route,
-            0,
-            "a brace in a route is not known here".into(),
-        ));
+        return Err(template_error(route, 0, "a brace in a route is not known here".into()));
     };
-    let named = itself
-        .params
-        .iter()
-        .map(|(name, _)| name.to_owned())
-        .collect();
+    let named = itself.params.iter().map(|(name, _)| name.to_owned()).collect();
     Ok((matcher, named))
 }
 
@@ -265,11 +209,7 @@ fn decode_form(text: &str) -> Cow<'_, [u8]> {
 
 /// Returns a field's value as it is written in a name, never `None`; refuses one that is missing, empty, too long or, if
 /// `again`, given twice.
-fn escape_value(
-    field: &str,
-    value: Option<Cow<'_, [u8]>>,
-    again: bool,
-) -> Result<Option<String>, Refusal> {
+fn escape_value(field: &str, value: Option<Cow<'_, [u8]>>, again: bool) -> Result<Option<String>, Refusal> {
     let rule = match &value {
         None => "is missing",
         Some(_) if again => "is given twice",
@@ -277,18 +217,11 @@ fn escape_value(
         Some(value) if value.len() > MAX_VALUE_LENGTH => "must have at most 128 bytes",
         Some(value) => return Ok(Some(percent_encode(value, ESCAPED).to_string())),
     };
-    Err(Refusal::Field {
-        field: field.to_owned(),
-        rule,
-    })
+    Err(Refusal::Field { field: field.to_owned(), rule })
 }
 
 fn template_error(template: &str, position: usize, rule: String) -> TemplateError {
-    TemplateError {
-        template: template.to_owned(),
-        position,
-        rule,
-    }
+    TemplateError { template: template.to_owned(), position, rule }
 }
 
 impl fmt::Debug for Template {
@@ -304,25 +237,17 @@ mod tests {
 
     fn fields(route: &str, query: Option<&[&str]>) -> AllowedFields {
         let route = (!route.is_empty()).then(|| route.to_owned());
-        AllowedFields {
-            route,
-            query: query.map(|names| names.iter().map(ToString::to_string).collect()),
-        }
+        AllowedFields { route, query: query.map(|names| names.iter().map(ToString::to_string).collect()) }
     }
 
     fn head(uri: &str) -> Parts {
-        let request = Request::post(uri)
-            .header("x-user-id", "张三")
-            .header("x-two", "1")
-            .header("x-two", "2");
+        let request = Request::post(uri).header("x-user-id", "张三").header("x-two", "1").header("x-two", "2");
         request.body(()).unwrap().into_parts().0
     }
 
     fn filled(template: &str, route: &str, uri: &str) -> Result<String, String> {
         let template = Template::parse(template, &fields(route, None)).unwrap();
-        template
-            .fill(&head(uri))
-            .map_err(|refusal| refusal.to_string())
+        template.fill(&head(uri)).map_err(|refusal| refusal.to_string())
     }
 
     #[test]
@@ -342,10 +267,7 @@ mod tests {
             assert_eq!(filled.as_deref(), Ok(words[3]), "{case}");
         }
         let by_route = Template::of_route(&fields("/demo3/{id}", None)).unwrap();
-        assert_eq!(
-            by_route.fill(&head("/demo3/7")).unwrap(),
-            "POST /demo3/{id}"
-        );
+        assert_eq!(by_route.fill(&head("/demo3/7")).unwrap(), "POST /demo3/{id}");
         let names = ["GET", "HEAD"].map(|method| {
             let mut head = head("/demo3/7");
             head.method = method.parse().unwrap();
@@ -357,11 +279,7 @@ mod tests {
     #[test]
     fn a_value_is_the_same_however_it_is_written() {
         for uri in ["/x%20y?b=c_d", "/x%20y?b=c%5Fd&more=1", "/x%20y?%62=c%5fd"] {
-            assert_eq!(
-                filled("{a}/{b}", "/{a}", uri).as_deref(),
-                Ok("x%20y/c%5Fd"),
-                "{uri}"
-            );
+            assert_eq!(filled("{a}/{b}", "/{a}", uri).as_deref(), Ok("x%20y/c%5Fd"), "{uri}");
         }
         assert_eq!(filled("{b}", "", "/?b=x+y"), filled("{b}", "", "/?b=x%20y"));
     }
@@ -369,10 +287,8 @@ mod tests {
     /// The text's own template: `1_2` and `3` against `1` and `2_3`; and whatever else could be confused.
     #[test]
     fn requests_that_differ_never_fill_to_one_name() {
-        let bytes = [
-            "1", "_", "%", "-", "#", ":", "1_2", "2_3", "%5F", "%255F", "a", "A", "é", " ",
-            "\u{fffd}", "%FF", "%FE",
-        ];
+        let bytes =
+            ["1", "_", "%", "-", "#", ":", "1_2", "2_3", "%5F", "%255F", "a", "A", "é", " ", "\u{fffd}", "%FF", "%FE"];
         let raw = |value: &str| match value {
             "%FF" | "%FE" => value.to_owned(),
             value => percent_encode(value.as_bytes(), NON_ALPHANUMERIC).to_string(),
@@ -380,8 +296,7 @@ mod tests {
         let mut names = std::collections::HashMap::new();
         for a in bytes {
             for b in bytes {
-                let name =
-                    filled("demo4#{a}_{b}", "", &format!("/?a={}&b={}", raw(a), raw(b))).unwrap();
+                let name = filled("demo4#{a}_{b}", "", &format!("/?a={}&b={}", raw(a), raw(b))).unwrap();
                 assert_eq!(names.insert(name, (a, b)), None, "{a} {b}");
             }
         }
@@ -399,27 +314,14 @@ mod tests {
             ("/?a=1&b=", "b: must not be empty"),
             ("/?a=1&b", "b: must not be empty"),
             ("/?a=1&b=2&b=2", "b: is given twice"),
-            (
-                &format!("/?b=1&a={long}x"),
-                "a: must have at most 128 bytes",
-            ),
+            (&format!("/?b=1&a={long}x"), "a: must have at most 128 bytes"),
         ] {
             assert_eq!(filled("{a}_{b}", "", uri), Err(wrong.to_owned()), "{uri}");
         }
         assert_eq!(filled("{a}", "", &format!("/?a={long}")), Ok(long));
-        assert_eq!(
-            filled("{header:x-none}", "", "/"),
-            Err("x-none: is missing".into())
-        );
-        assert_eq!(
-            filled("{header:x-two}", "", "/"),
-            Err("x-two: is given twice".into())
-        );
-        assert_eq!(
-            filled("{id}", "/a/{id}", "/b/7"),
-            Err("id: is missing".into()),
-            "another route's path"
-        );
+        assert_eq!(filled("{header:x-none}", "", "/"), Err("x-none: is missing".into()));
+        assert_eq!(filled("{header:x-two}", "", "/"), Err("x-two: is given twice".into()));
+        assert_eq!(filled("{id}", "/a/{id}", "/b/7"), Err("id: is missing".into()), "another route's path");
     }
 
     #[test]
@@ -441,19 +343,13 @@ mod tests {
             ("{header:x y}", 0, "no name of a header"),
         ] {
             let error = Template::parse(template, &known).expect_err(template);
-            assert!(
-                error.position == position && error.rule.contains(rule),
-                "{template}: {error}"
-            );
+            assert!(error.position == position && error.rule.contains(rule), "{template}: {error}");
         }
         for route in ["", "no-slash", "/a{b", "/{{a}}", "/{a}x"] {
             assert!(Template::of_route(&fields(route, None)).is_err(), "{route}");
         }
         let unknown = Template::parse("{path:a}", &AllowedFields::default()).expect_err("no route");
-        assert!(
-            unknown.to_string().contains("said by the route"),
-            "{unknown}"
-        );
+        assert!(unknown.to_string().contains("said by the route"), "{unknown}");
         assert!(Template::parse("{sku}_{whId}#{header:x-user-id}", &known).is_ok());
     }
 }

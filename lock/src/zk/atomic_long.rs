@@ -112,12 +112,7 @@ impl ZkClient {
     #[must_use]
     pub fn atomic_long(&self, path: &str) -> ZkAtomicLong {
         let mutex = self.lock(&format!("{path}-lock"));
-        ZkAtomicLong {
-            client: self.clone(),
-            path: path.to_owned(),
-            mutex,
-            tries: OPTIMISTIC_TRIES,
-        }
+        ZkAtomicLong { client: self.clone(), path: path.to_owned(), mutex, tries: OPTIMISTIC_TRIES }
     }
 }
 
@@ -232,8 +227,7 @@ impl ZkAtomicLong {
     ///
     /// It may be added or not; the mutex is released in the background.
     pub async fn add(&self, operand: i64) -> Result<Outcome, LockError> {
-        self.change_with_retries(move |before| before.wrapping_add(operand))
-            .await
+        self.change_with_retries(move |before| before.wrapping_add(operand)).await
     }
 
     /// Takes `operand` away; as [`add`](Self::add).
@@ -254,8 +248,7 @@ impl ZkAtomicLong {
     ///
     /// As [`add`](Self::add).
     pub async fn subtract(&self, operand: i64) -> Result<Outcome, LockError> {
-        self.change_with_retries(move |before| before.wrapping_sub(operand))
-            .await
+        self.change_with_retries(move |before| before.wrapping_sub(operand)).await
     }
 
     /// Sets the number to `value`, whatever it is, and returns what it replaced; retried as [`add`](Self::add).
@@ -299,10 +292,7 @@ impl ZkAtomicLong {
     pub async fn force_set(&self, value: i64) -> Result<(), LockError> {
         let bytes = &value.to_be_bytes();
         let set = change_once(&self.client, &self.path, &[], |client| async move {
-            request_creating_missing_node(&client, &self.path, bytes, || {
-                client.set_data(&self.path, bytes, None)
-            })
-            .await
+            request_creating_missing_node(&client, &self.path, bytes, || client.set_data(&self.path, bytes, None)).await
         });
         set.await.map(drop)
     }
@@ -349,16 +339,12 @@ impl ZkAtomicLong {
     pub async fn compare_and_set(&self, expected: i64, new: i64) -> Result<Outcome, LockError> {
         sync_server(&self.client, &self.path).await?;
         let seen = self.read().await?;
-        let succeeded =
-            seen.version.is_some() && seen.value == expected && self.write(seen, new).await?;
+        let succeeded = seen.version.is_some() && seen.value == expected && self.write(seen, new).await?;
         Ok(Outcome::of(seen.value, new, succeeded))
     }
 
     /// Changes the number by `change`: optimistic tries first, and then tries under the mutex for [`MUTEX_TIMEOUT`].
-    async fn change_with_retries(
-        &self,
-        change: impl Fn(i64) -> i64 + Send + Sync,
-    ) -> Result<Outcome, LockError> {
+    async fn change_with_retries(&self, change: impl Fn(i64) -> i64 + Send + Sync) -> Result<Outcome, LockError> {
         let mut pause = FIRST_RETRY_PAUSE;
         for _ in 0..self.tries {
             let outcome = self.attempt(&change).await?;
@@ -371,10 +357,7 @@ impl ZkAtomicLong {
         let guard = match self.mutex.acquire(MUTEX_TIMEOUT).await {
             Err(LockError::Taken { .. }) => {
                 let before = self.get().await?;
-                return Ok(Outcome {
-                    promoted: true,
-                    ..Outcome::of(before, before, false)
-                });
+                return Ok(Outcome { promoted: true, ..Outcome::of(before, before, false) });
             }
             guard => guard?,
         };
@@ -389,17 +372,11 @@ impl ZkAtomicLong {
         if let Err(error) = guard.release().await {
             tracing::debug!(%error, path = self.path, "the mutex was not released cleanly");
         }
-        Ok(Outcome {
-            promoted: true,
-            ..outcome
-        })
+        Ok(Outcome { promoted: true, ..outcome })
     }
 
     /// Reads the number and writes the changed one; it does not succeed if another was faster.
-    async fn attempt(
-        &self,
-        change: &(impl Fn(i64) -> i64 + Send + Sync),
-    ) -> Result<Outcome, LockError> {
+    async fn attempt(&self, change: &(impl Fn(i64) -> i64 + Send + Sync)) -> Result<Outcome, LockError> {
         let seen = self.read().await?;
         let after = change(seen.value);
         let succeeded = self.write(seen, after).await?;
@@ -422,10 +399,7 @@ impl ZkAtomicLong {
                 return Err(LockError::invalid(&self.path, rule));
             }
         };
-        Ok(VersionedValue {
-            value,
-            version: Some(stat.version),
-        })
+        Ok(VersionedValue { value, version: Some(stat.version) })
     }
 
     /// Sets the number to `value` if its node still has the version of `seen`, or makes the node if `seen` has none; `false` if
@@ -433,17 +407,12 @@ impl ZkAtomicLong {
     async fn write(&self, seen: VersionedValue, value: i64) -> Result<bool, LockError> {
         const CONFLICT_ERRORS: &[Error] = &[Error::BadVersion, Error::NodeExists, Error::NoNode];
         let bytes = &value.to_be_bytes();
-        let written = change_once(
-            &self.client,
-            &self.path,
-            CONFLICT_ERRORS,
-            |client| async move {
-                match seen.version {
-                    Some(_) => client.set_data(&self.path, bytes, seen.version).await,
-                    None => create_persistent_node(&client, &self.path, bytes).await,
-                }
-            },
-        );
+        let written = change_once(&self.client, &self.path, CONFLICT_ERRORS, |client| async move {
+            match seen.version {
+                Some(_) => client.set_data(&self.path, bytes, seen.version).await,
+                None => create_persistent_node(&client, &self.path, bytes).await,
+            }
+        });
         Ok(written.await?.is_some())
     }
 }
@@ -451,11 +420,6 @@ impl ZkAtomicLong {
 impl Outcome {
     /// The outcome of a change without the mutex; one that did not succeed left the number as it was before.
     fn of(before: i64, after: i64, succeeded: bool) -> Self {
-        Self {
-            succeeded,
-            before,
-            after: if succeeded { after } else { before },
-            promoted: false,
-        }
+        Self { succeeded, before, after: if succeeded { after } else { before }, promoted: false }
     }
 }

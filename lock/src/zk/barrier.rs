@@ -75,10 +75,7 @@ impl ZkClient {
     /// ```
     #[must_use]
     pub fn barrier(&self, path: &str) -> ZkBarrier {
-        ZkBarrier {
-            client: self.clone(),
-            path: path.to_owned(),
-        }
+        ZkBarrier { client: self.clone(), path: path.to_owned() }
     }
 }
 
@@ -108,14 +105,8 @@ impl ZkBarrier {
     ///
     /// It may be closed or not.
     pub async fn set(&self) -> Result<bool, LockError> {
-        let set = |client: Arc<Session>| async move {
-            create_persistent_node(&client, &self.path, &[]).await
-        };
-        Ok(
-            change_once(&self.client, &self.path, &[Error::NodeExists], set)
-                .await?
-                .is_some(),
-        )
+        let set = |client: Arc<Session>| async move { create_persistent_node(&client, &self.path, &[]).await };
+        Ok(change_once(&self.client, &self.path, &[Error::NodeExists], set).await?.is_some())
     }
 
     /// Opens it for all waiters; `false` if it was open already.
@@ -138,11 +129,7 @@ impl ZkBarrier {
     /// It may be open or not.
     pub async fn remove(&self) -> Result<bool, LockError> {
         let remove = |client: Arc<Session>| async move { client.delete(&self.path, None).await };
-        Ok(
-            change_once(&self.client, &self.path, &[Error::NoNode], remove)
-                .await?
-                .is_some(),
-        )
+        Ok(change_once(&self.client, &self.path, &[Error::NoNode], remove).await?.is_some())
     }
 
     /// Waits until it is open, or was open since the call, at most `wait`.
@@ -172,10 +159,7 @@ impl ZkBarrier {
             if *first.get_or_insert(czxid) != czxid {
                 return Ok(());
             }
-            let event = self
-                .client
-                .while_alive(wait, timeout_at(wait.end, watch.changed()))
-                .await?;
+            let event = self.client.while_alive(wait, timeout_at(wait.end, watch.changed())).await?;
             let event = event.map_err(|_| wait.timeout_error(&self.path))?;
             if event.event_type == EventType::NodeDeleted {
                 return Ok(());
@@ -194,10 +178,7 @@ impl ZkBarrier {
             let found = client.get_and_watch_data(&self.path);
             caught_up.await?;
             let node = errors_to_none(&[Error::NoNode], found.await)?;
-            Ok(node.map(|(_, stat, watch)| ClosedBarrier {
-                czxid: stat.czxid,
-                watch,
-            }))
+            Ok(node.map(|(_, stat, watch)| ClosedBarrier { czxid: stat.czxid, watch }))
         })
         .await
     }

@@ -86,20 +86,9 @@ impl ZkClient {
         options.check()?;
         let (timeout, observer) = (options.timeout, options.observer.clone());
         let (sender, connection) = watch::channel(ConnectionState::new());
-        let (end, tasks) = (
-            CancellationToken::new(),
-            Tasks::in_runtime(options.runtime.clone())?,
-        );
+        let (end, tasks) = (CancellationToken::new(), Tasks::in_runtime(options.runtime.clone())?);
         let supervisor = Tasks::in_runtime(options.runtime.clone())?;
-        supervisor.spawn(
-            Supervisor {
-                options,
-                connection: sender,
-                tasks: tasks.clone(),
-                end: end.clone(),
-            }
-            .run(),
-        );
+        supervisor.spawn(Supervisor { options, connection: sender, tasks: tasks.clone(), end: end.clone() }.run());
         Ok(Self(Arc::new(ClientState {
             connection,
             timeout,
@@ -229,11 +218,7 @@ impl ZkClient {
     /// Returns the result of `future`; or drops it and returns an error, once waiting for it is
     /// [useless](Self::wait_until_useless) for a caller with a node in the session, or [`ZkOptions::timeout`] after the end of
     /// the wait.
-    pub(super) async fn while_alive<T>(
-        &self,
-        wait: Wait,
-        future: impl Future<Output = T>,
-    ) -> Result<T, LockError> {
+    pub(super) async fn while_alive<T>(&self, wait: Wait, future: impl Future<Output = T>) -> Result<T, LockError> {
         tokio::select! {
             biased;
             done = future => Ok(done),
@@ -244,9 +229,7 @@ impl ZkClient {
 
     /// The error of a lock that was not acquired within the wait: it was taken, or there is no connection now.
     pub(super) fn not_acquired_error(&self, wait: Wait, name: &str) -> LockError {
-        self.session()
-            .err()
-            .unwrap_or_else(|| wait.taken_error(name))
+        self.session().err().unwrap_or_else(|| wait.taken_error(name))
     }
 
     /// Completes with an error once waiting is useless: the client is being closed; or there was no connection for half of
@@ -308,9 +291,7 @@ fn closed_error() -> LockError {
 
 impl fmt::Debug for ZkClient {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("ZkClient")
-            .field(&self.0.connection.borrow())
-            .finish()
+        f.debug_tuple("ZkClient").field(&self.0.connection.borrow()).finish()
     }
 }
 

@@ -19,8 +19,8 @@
 use super::ZkClient;
 use super::engine::request::{repeat_request, sync_server};
 use super::engine::{
-    Wait, check_path, errors_to_none, is_session_over, is_unanswered, node::Node,
-    repeat_until_answered, session::Session, to_lock_error,
+    Wait, check_path, errors_to_none, is_session_over, is_unanswered, node::Node, repeat_until_answered,
+    session::Session, to_lock_error,
 };
 use crate::LockError;
 use std::num::NonZeroU32;
@@ -101,11 +101,7 @@ impl ZkClient {
     #[must_use]
     pub fn double_barrier(&self, path: &str, members: NonZeroU32) -> ZkDoubleBarrier {
         let members = usize::try_from(members.get()).unwrap_or(usize::MAX);
-        ZkDoubleBarrier {
-            client: self.clone(),
-            path: path.to_owned(),
-            members,
-        }
+        ZkDoubleBarrier { client: self.clone(), path: path.to_owned(), members }
     }
 }
 
@@ -162,16 +158,9 @@ impl ZkDoubleBarrier {
         }
         let wait = Wait::new(wait);
         loop {
-            let session = self
-                .client
-                .live_session(wait.end.max(Instant::now() + self.client.timeout()))
-                .await?;
+            let session = self.client.live_session(wait.end.max(Instant::now() + self.client.timeout())).await?;
             let mut member = Node::named_by_uuid(session, &self.path);
-            match self
-                .client
-                .while_alive(wait, self.wait_until_inside(&mut member, wait.end))
-                .await?
-            {
+            match self.client.while_alive(wait, self.wait_until_inside(&mut member, wait.end)).await? {
                 Ok(true) => return Ok(member.keep_on_server()),
                 Ok(false) => return Err(wait.timeout_error(&self.path)),
                 Err(error) if is_session_over(&error) => {
@@ -208,16 +197,10 @@ impl ZkDoubleBarrier {
     pub async fn leave(&self, member: &str, wait: Duration) -> Result<(), LockError> {
         check_path(&self.path)?;
         if member.is_empty() || member == READY_NODE || member.contains('/') {
-            return Err(LockError::invalid(
-                member,
-                "a member's name is what enter gave",
-            ));
+            return Err(LockError::invalid(member, "a member's name is what enter gave"));
         }
         let wait = Wait::new(wait);
-        let session = self
-            .client
-            .live_session(Instant::now() + self.client.timeout())
-            .await?;
+        let session = self.client.live_session(Instant::now() + self.client.timeout()).await?;
         let mut own = Node::existing(session, &self.path, member);
         // Our server may not know yet of a member that another client entered.
         sync_server(&self.client, &self.path).await?;
@@ -245,21 +228,10 @@ impl ZkDoubleBarrier {
                 continue;
             };
             if place != Some(0) {
-                self.client
-                    .while_alive(wait, own.delete(None))
-                    .await?
-                    .map_err(to_lock_error)?;
+                self.client.while_alive(wait, own.delete(None)).await?.map_err(to_lock_error)?;
             }
-            if self
-                .client
-                .while_alive(wait, timeout_at(wait.end, watch.changed()))
-                .await?
-                .is_err()
-            {
-                self.client
-                    .while_alive(wait, own.delete(None))
-                    .await?
-                    .map_err(to_lock_error)?;
+            if self.client.while_alive(wait, timeout_at(wait.end, watch.changed())).await?.is_err() {
+                self.client.while_alive(wait, own.delete(None)).await?.map_err(to_lock_error)?;
                 return Err(wait.timeout_error(&self.path));
             }
         }
@@ -272,9 +244,7 @@ impl ZkDoubleBarrier {
         loop {
             let late = match self.try_to_enter(own).await? {
                 EnterOutcome::Entered => return Ok(true),
-                EnterOutcome::WaitForChange(watch) => {
-                    timeout_at(end, watch.changed()).await.is_err()
-                }
+                EnterOutcome::WaitForChange(watch) => timeout_at(end, watch.changed()).await.is_err(),
                 EnterOutcome::TryAgain => end < Instant::now(),
             };
             if late {
@@ -290,8 +260,7 @@ impl ZkDoubleBarrier {
     /// Makes our member again if somebody deleted it.
     async fn try_to_enter(&self, own: &mut Node) -> Result<EnterOutcome, Error> {
         let (session, ready_path) = (own.session().clone(), self.path_of(READY_NODE));
-        let (ready, watch) =
-            repeat_until_answered(|| session.check_and_watch_stat(&ready_path)).await?;
+        let (ready, watch) = repeat_until_answered(|| session.check_and_watch_stat(&ready_path)).await?;
         let members = self.all_members(&session, ready).await?;
         let Some(mine) = members.iter().find(|member| member.name == own.name()) else {
             // Somebody deleted it.
@@ -311,29 +280,21 @@ impl ZkDoubleBarrier {
             }
             match ready {
                 Some(_) => marks.add_set_data(&ready_path, &[], None)?,
-                None => {
-                    marks.add_create(&ready_path, &[], &session.options(CreateMode::Persistent))?
-                }
+                None => marks.add_create(&ready_path, &[], &session.options(CreateMode::Persistent))?,
             }
         } else {
             return Ok(EnterOutcome::WaitForChange(watch));
         }
         match marks.commit().await.map_err(Error::from) {
             Ok(_) => Ok(EnterOutcome::Entered),
-            Err(Error::NoNode | Error::NodeExists | Error::BadVersion) => {
-                Ok(EnterOutcome::TryAgain)
-            }
+            Err(Error::NoNode | Error::NodeExists | Error::BadVersion) => Ok(EnterOutcome::TryAgain),
             Err(error) if is_unanswered(&error) => Ok(EnterOutcome::TryAgain),
             Err(error) => Err(error),
         }
     }
 
     /// Returns all members, sorted by name; those older than `ready` count as in.
-    async fn all_members(
-        &self,
-        session: &Session,
-        ready: Option<Stat>,
-    ) -> Result<Vec<Member>, Error> {
+    async fn all_members(&self, session: &Session, ready: Option<Stat>) -> Result<Vec<Member>, Error> {
         let names = repeat_until_answered(|| session.list_children(&self.path)).await;
         let mut names = errors_to_none(&[Error::NoNode], names)?.unwrap_or_default();
         names.retain(|name| name != READY_NODE);
@@ -343,11 +304,7 @@ impl ZkDoubleBarrier {
         let members = names.into_iter().zip(stats).filter_map(|(name, stat)| {
             let stat = stat?;
             let is_in = stat.version > 0 || ready.is_some_and(|ready| ready.czxid > stat.czxid);
-            Some(Member {
-                name,
-                version: stat.version,
-                is_in,
-            })
+            Some(Member { name, version: stat.version, is_in })
         });
         Ok(members.collect())
     }
@@ -358,10 +315,7 @@ impl ZkDoubleBarrier {
             let ready = session.check_stat(&self.path_of(READY_NODE)).await?;
             self.all_members(&session, ready).await
         });
-        let inside = members
-            .await?
-            .into_iter()
-            .filter(|member| member.is_in || member.name == own);
+        let inside = members.await?.into_iter().filter(|member| member.is_in || member.name == own);
         Ok(inside.map(|member| member.name).collect())
     }
 
@@ -369,10 +323,7 @@ impl ZkDoubleBarrier {
     async fn watch_member(&self, member: &str) -> Result<Option<OneshotWatcher>, LockError> {
         let path = &self.path_of(member);
         repeat_request(&self.client, &self.path, |session| async move {
-            Ok(
-                errors_to_none(&[Error::NoNode], session.get_and_watch_data(path).await)?
-                    .map(|(_, _, watch)| watch),
-            )
+            Ok(errors_to_none(&[Error::NoNode], session.get_and_watch_data(path).await)?.map(|(_, _, watch)| watch))
         })
         .await
     }
@@ -410,19 +361,11 @@ mod tests {
         let zk = ZkClient::new(options).expect("options");
         let enter = async |members| {
             let members = NonZeroU32::new(members).expect("members");
-            zk.double_barrier("/barrier", members)
-                .enter(Duration::ZERO)
-                .await
+            zk.double_barrier("/barrier", members).enter(Duration::ZERO).await
         };
         let refused = enter(10_000).await;
-        assert!(
-            matches!(refused, Err(LockError::Invalid { .. })),
-            "{refused:?}"
-        );
+        assert!(matches!(refused, Err(LockError::Invalid { .. })), "{refused:?}");
         let sent = enter(5_000).await;
-        assert!(
-            matches!(sent, Err(LockError::Unavailable { .. })),
-            "{sent:?}"
-        );
+        assert!(matches!(sent, Err(LockError::Unavailable { .. })), "{sent:?}");
     }
 }

@@ -96,10 +96,7 @@ impl ZkOptions {
     /// Sets the prefix of every path, as `/oversell`; empty for none. It is created if it is missing.
     #[must_use]
     pub fn chroot(self, chroot: impl Into<String>) -> Self {
-        Self {
-            chroot: chroot.into(),
-            ..self
-        }
+        Self { chroot: chroot.into(), ..self }
     }
 
     /// Sets the requested session timeout, from 100 ms to an hour; the server bounds it (2 to 20 ticks by default). A
@@ -131,32 +128,20 @@ impl ZkOptions {
     /// ```
     #[must_use]
     pub fn connector(self, connector: Connector) -> Self {
-        Self {
-            connector: Some(connector),
-            ..self
-        }
+        Self { connector: Some(connector), ..self }
     }
 
     /// Sets the identity, in a scheme of the server: `digest` and `user:password`, for example.
     #[must_use]
     pub fn auth(self, scheme: impl Into<String>, id: impl Into<String>) -> Self {
-        Self {
-            auth: Some(Auth {
-                scheme: scheme.into(),
-                id: id.into(),
-            }),
-            ..self
-        }
+        Self { auth: Some(Auth { scheme: scheme.into(), id: id.into() }), ..self }
     }
 
     /// Restricts the nodes to the identity that [`auth`](Self::auth) or the connector gives; one of them must be set.
     /// Otherwise a stranger could delete a holder's node, and would let the next one in beside it.
     #[must_use]
     pub fn only_for_ourselves(self) -> Self {
-        Self {
-            only_for_ourselves: true,
-            ..self
-        }
+        Self { only_for_ourselves: true, ..self }
     }
 
     /// Sets the data of the locks' nodes, which the [holder](super::ZkLock::holder) shows: the name of a host or an
@@ -164,28 +149,19 @@ impl ZkOptions {
     /// bytes are enough, and every waiter's node has them.
     #[must_use]
     pub fn data(self, data: impl Into<String>) -> Self {
-        Self {
-            data: data.into(),
-            ..self
-        }
+        Self { data: data.into(), ..self }
     }
 
     /// Returns who may change the nodes: only our identity, or anybody.
     pub(super) fn acls(&self) -> Acls<'static> {
-        if self.only_for_ourselves {
-            Acls::creator_all()
-        } else {
-            Acls::anyone_all()
-        }
+        if self.only_for_ourselves { Acls::creator_all() } else { Acls::anyone_all() }
     }
 
     /// Returns the connector with these options. A connection that is silent for a fifth of the session is abandoned.
     pub(super) fn connector_with_options(&self) -> Connector {
         let connector = self.connector.clone().unwrap_or_else(Client::connector);
-        let connector = connector
-            .with_session_timeout(self.session)
-            .with_connection_timeout(self.session / 5)
-            .with_fail_eagerly();
+        let connector =
+            connector.with_session_timeout(self.session).with_connection_timeout(self.session / 5).with_fail_eagerly();
         match &self.auth {
             Some(Auth { scheme, id }) => connector.with_auth(scheme, id.as_bytes()),
             None => connector,
@@ -195,23 +171,11 @@ impl ZkOptions {
     /// Fails with [`LockError::Invalid`] for an option that can be refused without a server.
     pub(super) fn check(&self) -> Result<(), LockError> {
         let rules = [
-            (
-                self.connect.split(',').all(is_address),
-                "connect: host:port[,host:port…], no chroot",
-            ),
-            (
-                self.chroot.is_empty() || check_path(&self.chroot).is_ok(),
-                "chroot: empty, or an absolute path",
-            ),
+            (self.connect.split(',').all(is_address), "connect: host:port[,host:port…], no chroot"),
+            (self.chroot.is_empty() || check_path(&self.chroot).is_ok(), "chroot: empty, or an absolute path"),
             (self.data.len() <= MAX_PATH_LENGTH, "data: at most 64 KiB"),
-            (
-                (Duration::from_millis(100)..=MAX_TIME_LIMIT).contains(&self.session),
-                "session: from 100 ms to an hour",
-            ),
-            (
-                (Duration::from_millis(1)..=MAX_TIME_LIMIT).contains(&self.timeout),
-                "timeout: from 1 ms to an hour",
-            ),
+            ((Duration::from_millis(100)..=MAX_TIME_LIMIT).contains(&self.session), "session: from 100 ms to an hour"),
+            ((Duration::from_millis(1)..=MAX_TIME_LIMIT).contains(&self.timeout), "timeout: from 1 ms to an hour"),
             (
                 !self.only_for_ourselves || self.auth.is_some() || self.connector.is_some(),
                 "only_for_ourselves: needs auth or a connector that logs in, or there is no telling who that is",
@@ -241,9 +205,6 @@ mod tests {
         let with = |bytes| ZkOptions::new("127.0.0.1:2181").data("a".repeat(bytes));
         assert!(with(MAX_PATH_LENGTH).check().is_ok());
         let refused = with(MAX_PATH_LENGTH + 1).check();
-        assert!(
-            matches!(refused, Err(LockError::Invalid { .. })),
-            "{refused:?}"
-        );
+        assert!(matches!(refused, Err(LockError::Invalid { .. })), "{refused:?}");
     }
 }

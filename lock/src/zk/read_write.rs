@@ -151,10 +151,7 @@ impl ZkClient {
     /// ```
     #[must_use]
     pub fn rw_lock(&self, path: &str) -> ZkRwLock {
-        ZkRwLock {
-            client: self.clone(),
-            path: path.to_owned(),
-        }
+        ZkRwLock { client: self.clone(), path: path.to_owned() }
     }
 }
 

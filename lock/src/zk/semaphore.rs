@@ -12,8 +12,8 @@
 use super::engine::hold::NodeHold;
 use super::engine::queue::{self, FencedNode, Recipe};
 use super::engine::{
-    Wait, check_path, errors_to_none, is_session_over, node::Node, repeat_until_answered,
-    session::Session, to_lock_error,
+    Wait, check_path, errors_to_none, is_session_over, node::Node, repeat_until_answered, session::Session,
+    to_lock_error,
 };
 use super::{ZkClient, mutex::MUTEX_RECIPE};
 use crate::{Guard, Holder, Lock, LockError, inherent};
@@ -25,11 +25,7 @@ use zookeeper_client::Error;
 /// The marker of a lease's node, as in Curator.
 const LEASE_MARKER: &str = "lease-";
 /// The recipe of a semaphore with one lease, to find and delete its holder: the first node holds it.
-const SINGLE_LEASE_RECIPE: Recipe = Recipe {
-    marker: LEASE_MARKER,
-    markers: &[LEASE_MARKER],
-    ..MUTEX_RECIPE
-};
+const SINGLE_LEASE_RECIPE: Recipe = Recipe { marker: LEASE_MARKER, markers: &[LEASE_MARKER], ..MUTEX_RECIPE };
 /// The broken rule if no lease is asked for, or more than there are.
 const LEASE_COUNT_RULE: &str = "at least 1 lease, and no more than the semaphore has";
 
@@ -130,13 +126,7 @@ impl ZkClient {
     #[must_use]
     pub fn semaphore(&self, path: &str, max: u32) -> ZkSemaphore {
         let (mutex_path, leases_path) = (format!("{path}/locks"), format!("{path}/leases"));
-        ZkSemaphore {
-            client: self.clone(),
-            path: path.to_owned(),
-            mutex_path,
-            leases_path,
-            max,
-        }
+        ZkSemaphore { client: self.clone(), path: path.to_owned(), mutex_path, leases_path, max }
     }
 
     /// Makes a contender for the semaphore at `path` with one lease, as a lock that is not re-entrant.
@@ -187,32 +177,23 @@ impl ZkSemaphore {
         }
         check_path(&self.path)?;
         let take = self.take_leases(leases, wait);
-        self.client
-            .observer()
-            .report_acquire(&self.path, take)
-            .await
+        self.client.observer().report_acquire(&self.path, take).await
     }
 
     /// Queues for the mutex, waits for the leases while holding it, and releases it; queues again if the session ends.
     async fn take_leases(&self, leases: u32, wait: Duration) -> Result<Vec<Guard>, LockError> {
         let wait = Wait::new(wait);
         loop {
-            let mut turn =
-                match queue::queue_and_wait(&self.client, &MUTEX_RECIPE, &self.mutex_path, wait)
-                    .await
-                {
-                    Err(LockError::Taken { .. }) => return Err(wait.taken_error(&self.path)),
-                    turn => turn?,
-                };
+            let mut turn = match queue::queue_and_wait(&self.client, &MUTEX_RECIPE, &self.mutex_path, wait).await {
+                Err(LockError::Taken { .. }) => return Err(wait.taken_error(&self.path)),
+                turn => turn?,
+            };
             let attempt = self.create_leases_and_wait(turn.node.session(), leases, wait.end);
             let attempt = self.client.while_alive(wait, attempt).await?;
-            timeout(self.client.timeout(), turn.node.delete(None))
-                .await
-                .ok();
+            timeout(self.client.timeout(), turn.node.delete(None)).await.ok();
             match attempt {
                 Ok(Some(leases)) => {
-                    let guard =
-                        |lease| NodeHold::of(lease, None).make_guard(&self.client, &self.path);
+                    let guard = |lease| NodeHold::of(lease, None).make_guard(&self.client, &self.path);
                     return Ok(leases.into_iter().map(guard).collect());
                 }
                 Ok(None) => return Err(self.client.not_acquired_error(wait, &self.path)),
@@ -260,8 +241,7 @@ impl ZkSemaphore {
                 let fence = node.create().await?;
                 leases.push(FencedNode { node, fence });
             }
-            let listed =
-                repeat_until_answered(|| session.list_and_watch_children(&self.leases_path)).await;
+            let listed = repeat_until_answered(|| session.list_and_watch_children(&self.leases_path)).await;
             let Some((children, watch)) = errors_to_none(&[Error::NoNode], listed)? else {
                 leases.clear();
                 continue;
@@ -275,12 +255,7 @@ impl ZkSemaphore {
                 return Ok(Some(leases));
             }
             if timeout_at(end, watch.changed()).await.is_err() {
-                timeout(
-                    session.timeout,
-                    join_all(leases.iter_mut().map(|lease| lease.node.delete(None))),
-                )
-                .await
-                .ok();
+                timeout(session.timeout, join_all(leases.iter_mut().map(|lease| lease.node.delete(None)))).await.ok();
                 return Ok(None);
             }
         }
@@ -307,12 +282,7 @@ impl ZkSemaphoreMutex {
     ///
     /// Safe: it only reads.
     pub async fn holder(&self) -> Result<Option<Holder>, LockError> {
-        queue::holder(
-            &self.0.client,
-            &self.0.leases_path,
-            SINGLE_LEASE_RECIPE.markers,
-        )
-        .await
+        queue::holder(&self.0.client, &self.0.leases_path, SINGLE_LEASE_RECIPE.markers).await
     }
 
     /// Frees the lock, whoever holds it, for operators, by deleting its lease; returns whether it was held. The holder

@@ -7,9 +7,7 @@
 //! Next to read: `engine/request.rs`.
 
 use super::ZkClient;
-use super::engine::request::{
-    change_once, repeat_request, request_creating_missing_node, sync_server,
-};
+use super::engine::request::{change_once, repeat_request, request_creating_missing_node, sync_server};
 use super::engine::{is_session_over, is_unanswered, to_lock_error};
 use crate::LockError;
 use std::time::Duration;
@@ -90,11 +88,7 @@ impl ZkClient {
     /// ```
     #[must_use]
     pub fn shared_count(&self, path: &str, seed: i32) -> ZkSharedCount {
-        ZkSharedCount {
-            client: self.clone(),
-            path: path.to_owned(),
-            seed,
-        }
+        ZkSharedCount { client: self.clone(), path: path.to_owned(), seed }
     }
 }
 
@@ -125,10 +119,8 @@ impl ZkSharedCount {
     pub async fn get(&self) -> Result<Versioned, LockError> {
         sync_server(&self.client, &self.path).await?;
         let found = repeat_request(&self.client, &self.path, |client| async move {
-            request_creating_missing_node(&client, &self.path, &self.seed.to_be_bytes(), || {
-                client.get_data(&self.path)
-            })
-            .await
+            request_creating_missing_node(&client, &self.path, &self.seed.to_be_bytes(), || client.get_data(&self.path))
+                .await
         });
         let (bytes, stat) = found.await?;
         self.decode(&bytes, stat.version)
@@ -153,9 +145,7 @@ impl ZkSharedCount {
     ///
     /// Dropping the future leaves open whether it is set.
     pub async fn set(&self, value: i32) -> Result<Versioned, LockError> {
-        self.write(value, None)
-            .await?
-            .ok_or_else(|| to_lock_error(Error::BadVersion))
+        self.write(value, None).await?.ok_or_else(|| to_lock_error(Error::BadVersion))
     }
 
     /// Sets the number to `value` if it was not set since `seen` was read. The inner result is the present number: `Ok` if it
@@ -178,11 +168,7 @@ impl ZkSharedCount {
     /// # Cancel safety
     ///
     /// Dropping the future leaves open whether it is set.
-    pub async fn try_set(
-        &self,
-        seen: Versioned,
-        value: i32,
-    ) -> Result<Result<Versioned, Versioned>, LockError> {
+    pub async fn try_set(&self, seen: Versioned, value: i32) -> Result<Result<Versioned, Versioned>, LockError> {
         match self.write(value, Some(seen.version)).await? {
             Some(set) => Ok(Ok(set)),
             None => self.get().await.map(Err),
@@ -229,9 +215,7 @@ impl ZkSharedCount {
         loop {
             let client = self.client.wait_until_live().await;
             let look = || client.get_and_watch_data(&self.path);
-            match request_creating_missing_node(&client, &self.path, &self.seed.to_be_bytes(), look)
-                .await
-            {
+            match request_creating_missing_node(&client, &self.path, &self.seed.to_be_bytes(), look).await {
                 Ok((bytes, stat, watch)) => {
                     if let Ok(seen) = self.decode(&bytes, stat.version) {
                         sender.send_if_modified(|last| std::mem::replace(last, seen) != seen);
@@ -251,38 +235,19 @@ impl ZkSharedCount {
 
     /// Sets the number and returns it; `None` if `version` is not the present one. Without a `version` it is set in any case. A
     /// missing node is first made with the seed.
-    async fn write(
-        &self,
-        value: i32,
-        version: Option<i32>,
-    ) -> Result<Option<Versioned>, LockError> {
-        let set = change_once(
-            &self.client,
-            &self.path,
-            &[Error::BadVersion],
-            |client| async move {
-                let set = || client.set_data(&self.path, &value.to_be_bytes(), version);
-                request_creating_missing_node(&client, &self.path, &self.seed.to_be_bytes(), set)
-                    .await
-            },
-        );
-        Ok(set.await?.map(|stat| Versioned {
-            value,
-            version: stat.version,
-        }))
+    async fn write(&self, value: i32, version: Option<i32>) -> Result<Option<Versioned>, LockError> {
+        let set = change_once(&self.client, &self.path, &[Error::BadVersion], |client| async move {
+            let set = || client.set_data(&self.path, &value.to_be_bytes(), version);
+            request_creating_missing_node(&client, &self.path, &self.seed.to_be_bytes(), set).await
+        });
+        Ok(set.await?.map(|stat| Versioned { value, version: stat.version }))
     }
 
     /// Reads the number in a node's data; [`LockError::Invalid`] if that is not 4 bytes.
     fn decode(&self, bytes: &[u8], version: i32) -> Result<Versioned, LockError> {
         match bytes.try_into() {
-            Ok(bytes) => Ok(Versioned {
-                value: i32::from_be_bytes(bytes),
-                version,
-            }),
-            Err(_) => Err(LockError::invalid(
-                &self.path,
-                "a shared count's node holds 4 bytes",
-            )),
+            Ok(bytes) => Ok(Versioned { value: i32::from_be_bytes(bytes), version }),
+            Err(_) => Err(LockError::invalid(&self.path, "a shared count's node holds 4 bytes")),
         }
     }
 }

@@ -32,10 +32,7 @@ async fn programs_keep_the_rules_while_leaders_are_killed(_: &ZooKeeper) -> Resu
     let ensemble: &ZooKeeper = Box::leak(Box::new(ZooKeeper::at(connect)));
     let locks = ["zookeeper", "zookeeper_write"].map(|name| ensemble.family(name).kind);
     let subjects = locks.map(|kind| (kind.name, Subject::of(kind)));
-    for (of, subject) in subjects
-        .into_iter()
-        .chain([("ZK_SEMAPHORE", zk_semaphore())])
-    {
+    for (of, subject) in subjects.into_iter().chain([("ZK_SEMAPHORE", zk_semaphore())]) {
         ensure_rules_kept(of, ensemble, &subject, leaders(&mut lab)).await?;
     }
     lab.stop().await;
@@ -51,9 +48,7 @@ fn host_and_port(url: &str) -> Result<(&str, &str)> {
 /// Promotes `to`, after it has copied everything from `from`.
 async fn hand_over(from: &str, to: &str) -> Result {
     let role = async |of: &str| {
-        let asked = redis::cmd("ROLE")
-            .query_async::<Vec<redis::Value>>(&mut redis_at(of).await?)
-            .await?;
+        let asked = redis::cmd("ROLE").query_async::<Vec<redis::Value>>(&mut redis_at(of).await?).await?;
         let role = asked.into_iter().next().context("no role")?;
         anyhow::Ok(redis::from_redis_value::<String>(role)?)
     };
@@ -99,11 +94,7 @@ async fn programs_keep_the_rules_while_the_primary_changes(_: &Redis) -> Result 
     let (redis, way, both) = two(&lab).await?;
     let (host, port) = host_and_port(&both[0])?;
     let mut follow = redis::cmd("REPLICAOF");
-    follow
-        .arg(host)
-        .arg(port)
-        .exec_async(&mut redis_at(&both[1]).await?)
-        .await?;
+    follow.arg(host).arg(port).exec_async(&mut redis_at(&both[1]).await?).await?;
     let locks = ["redis", "redis_fair", "redis_write"].map(|name| redis.family(name).kind);
     let subjects = locks.map(|kind| (kind.name, Subject::of(kind)));
     for (of, subject) in subjects.into_iter().chain([("SEMAPHORE", semaphore())]) {

@@ -17,20 +17,13 @@ const LONG_LEASE: Lease = Lease::Watchdog(Duration::from_secs(600));
 
 /// A waiter of this process and whoever comes later are refused, a holder that is left is told, and what it had is free
 /// once it is released: long before a lease of ours ends.
-async fn closes(
-    close: impl Future<Output = ()>,
-    [holder, late]: [AnyLock; 2],
-    other: AnyLock,
-) -> Result {
+async fn closes(close: impl Future<Output = ()>, [holder, late]: [AnyLock; 2], other: AnyLock) -> Result {
     let held = take(&holder).await?;
     let waiting = spawn_acquire(holder);
     until("it waits", async || !waiting.is_finished()).await?;
     let mut close = pin!(close);
     // It waits for the holder.
-    ensure!(
-        futures::poll!(&mut close).is_pending(),
-        "closed under its holder"
-    );
+    ensure!(futures::poll!(&mut close).is_pending(), "closed under its holder");
     ensure_unavailable("a waiter", waiting.await?)?;
     ensure_unavailable("a late one", late.acquire(SOON).await)?;
     ensure_kept("a holder that has time to release", &held)?;
@@ -46,10 +39,7 @@ async fn a_redis_client_closes_as_every_client_does(redis: &Redis) -> Result {
     let lock = |client: &RedisClient| client.lock(&name).lease(LONG_LEASE).boxed();
     let both = [lock(&process), lock(&process)];
     closes(process.close(), both, lock(&other)).await?;
-    ensure_unavailable(
-        "a permit",
-        process.semaphore(&name).initially(1).acquire(1, SOON).await,
-    )?;
+    ensure_unavailable("a permit", process.semaphore(&name).initially(1).acquire(1, SOON).await)?;
     let limiter = process.rate_limiter(&name);
     ensure_unavailable("an admission", limiter.acquire(NonZeroU32::MIN, SOON).await)?;
     ensure_unavailable("a latch", process.latch(&name).wait(SOON).await)?;
@@ -83,10 +73,7 @@ async fn a_client_that_closes_waits_for_its_holders(redis: &Redis) -> Result {
     let (name, process) = (name(), patient(&redis.host()));
     let held = take(&process.lock(&name).lease(LONG_LEASE)).await?;
     let mut close = pin!(process.close());
-    ensure!(
-        futures::poll!(&mut close).is_pending(),
-        "closed under its holder"
-    );
+    ensure!(futures::poll!(&mut close).is_pending(), "closed under its holder");
     held.release().await.context("in time")?;
     close.await;
     redis.no_key_left(&name).await
@@ -94,9 +81,7 @@ async fn a_client_that_closes_waits_for_its_holders(redis: &Redis) -> Result {
 
 /// Outside a runtime a client is refused, unless it is given one; it never panics.
 #[apply(test!)]
-async fn clients_live_in_the_runtime_that_they_are_given(
-    all: &'static super::register::Engines,
-) -> Result {
+async fn clients_live_in_the_runtime_that_they_are_given(all: &'static super::register::Engines) -> Result {
     let runtime = tokio::runtime::Handle::current();
     let redis = RedisOptions::new(format!("redis://{}", all.redis.host()));
     let zk = ZkOptions::new(all.zookeeper.address()).chroot(CHROOT);

@@ -58,16 +58,9 @@ async fn check_events(log: &Log, lock: AnyLock) -> Result {
     let guard = take(&lock).await?;
     ensure_taken("beside it", lock.try_acquire().await)?;
     guard.release().await?;
-    log.wait_for_events(&name, &["acquired", "not acquired", "released"])
-        .await?;
+    log.wait_for_events(&name, &["acquired", "not acquired", "released"]).await?;
     drop(take(&lock).await?);
-    let dropped = [
-        "acquired",
-        "not acquired",
-        "released",
-        "acquired",
-        "released",
-    ];
+    let dropped = ["acquired", "not acquired", "released", "acquired", "released"];
     log.wait_for_events(&name, &dropped).await
 }
 
@@ -110,31 +103,24 @@ async fn losses_and_late_renewals_are_told(redis: &Redis) -> Result {
     let held = take(&process.lock(&freed).lease(Lease::Fixed(LEASE))).await?;
     redis.delete(&freed).await;
     ensure_lost("freed before", held.release().await)?;
-    log.wait_for_events(&freed, &["acquired", "not released"])
-        .await?;
+    log.wait_for_events(&freed, &["acquired", "not released"]).await?;
     let held = take(&process.lock(&late).lease(Lease::Watchdog(LEASE))).await?;
     mute.mute();
     mute.answer_new_connections();
-    log.wait_for_events(&late, &["acquired", "renewed late"])
-        .await?;
+    log.wait_for_events(&late, &["acquired", "renewed late"]).await?;
     held.release().await?;
-    log.wait_for_events(&late, &["acquired", "renewed late", "released"])
-        .await
+    log.wait_for_events(&late, &["acquired", "renewed late", "released"]).await
 }
 
 #[apply(test!)]
 async fn an_observer_that_panics_costs_no_lock(redis: &Redis) -> Result {
-    let log = Log {
-        panics: true,
-        ..Log::default()
-    };
+    let log = Log { panics: true, ..Log::default() };
     let options = RedisOptions::new(format!("redis://{}", redis.host()));
     let process = RedisClient::new(options.observer(log.clone()))?;
     let name = name();
     let held = take(&process.lock(&name)).await?;
     ensure_kept("under an observer that panics", &held)?;
     held.release().await?;
-    log.wait_for_events(&name, &["acquired", "released"])
-        .await?;
+    log.wait_for_events(&name, &["acquired", "released"]).await?;
     redis.no_key_left(&name).await
 }

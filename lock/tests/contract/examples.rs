@@ -52,10 +52,6 @@ async fn runs(name: &str, arguments: &[String]) -> Result {
         .await
         .context("`cargo build -p oversell-lock --examples` builds it")?;
     let said = String::from_utf8_lossy(&run.stdout);
-    ensure!(
-        run.status.success() && !said.is_empty(),
-        "{said}{}",
-        String::from_utf8_lossy(&run.stderr)
-    );
+    ensure!(run.status.success() && !said.is_empty(), "{said}{}", String::from_utf8_lossy(&run.stderr));
     Ok(())
 }

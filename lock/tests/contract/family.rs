@@ -131,15 +131,11 @@ pub(crate) trait Server: Sized + Send + Sync + 'static {
     }
 
     fn families(&'static self) -> impl Iterator<Item = Family<Self>> {
-        Self::kinds()
-            .iter()
-            .map(|kind| Family { server: self, kind })
+        Self::kinds().iter().map(|kind| Family { server: self, kind })
     }
 
     fn family(&'static self, name: &str) -> Family<Self> {
-        self.families()
-            .find(|family| family.kind.name == name)
-            .expect("a kind of this name")
+        self.families().find(|family| family.kind.name == name).expect("a kind of this name")
     }
 }
 
@@ -179,11 +175,7 @@ impl<S: Server> Kind<S> {
     }
 
     /// A kind that shares another kind's hold.
-    pub(crate) const fn once_more(
-        name: &'static str,
-        can: &'static [Capability],
-        make: Make<S>,
-    ) -> Self {
+    pub(crate) const fn once_more(name: &'static str, can: &'static [Capability], make: Make<S>) -> Self {
         let mut kind = Self::new(name, can, make);
         kind.once_more = true;
         kind
@@ -237,10 +229,7 @@ impl<S: Server> Family<S> {
     }
 
     pub(crate) fn of(&self, client: S::Client) -> Contender<S> {
-        Contender {
-            kind: self.kind,
-            client,
-        }
+        Contender { kind: self.kind, client }
     }
 
     /// The entries on the server of a lock with this name.
@@ -256,9 +245,7 @@ impl<S: Server> Family<S> {
     /// The server's names for the holders of a lock with this name.
     pub(crate) async fn holders(&self, name: &str) -> Vec<String> {
         let parts = (self.kind.parts)(name);
-        join_all(parts.iter().map(|part| self.server.holders(part)))
-            .await
-            .concat()
+        join_all(parts.iter().map(|part| self.server.holders(part))).await.concat()
     }
 
     /// When a lock with this name ends on the server, if that is visible.

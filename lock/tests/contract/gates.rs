@@ -40,23 +40,15 @@ struct Run<C> {
 }
 
 impl<C> Run<C> {
-    async fn new<S: ProgramServer>(
-        server: &S,
-        seed: u64,
-        client: impl AsyncFn(String) -> C,
-    ) -> Result<Self> {
+    async fn new<S: ProgramServer>(server: &S, seed: u64, client: impl AsyncFn(String) -> C) -> Result<Self> {
         let party = async || {
             let wires = server.servers().into_iter().map(Wire::to::<S>);
             let wires = wires.collect::<Result<Vec<_>>>()?;
             let client = client(wires[0].address()).await;
             anyhow::Ok(Party { client, wires })
         };
-        let promise = Promise {
-            permits: 0,
-            members: TWO.get() as usize,
-            answer: S::REPLY_TIMEOUT + BUSY,
-            news: NEWS_LIMIT,
-        };
+        let promise =
+            Promise { permits: 0, members: TWO.get() as usize, answer: S::REPLY_TIMEOUT + BUSY, news: NEWS_LIMIT };
         Ok(Self {
             name: name(),
             parties: [party().await?, party().await?],
@@ -119,9 +111,7 @@ fn done(done: bool) -> Answer {
 }
 
 /// Repeats a call until it is answered.
-async fn repeat_until_answered<F: Future<Output = Result<Answer>>>(
-    call: impl Fn() -> F,
-) -> Result<Answer> {
+async fn repeat_until_answered<F: Future<Output = Result<Answer>>>(call: impl Fn() -> F) -> Result<Answer> {
     loop {
         match call().await? {
             Answer::Unavailable => sleep(Duration::from_millis(MAX_CALL_DELAY_MS)).await,
@@ -176,42 +166,24 @@ impl Gate for ZkBarrier {
 }
 
 /// Rounds of closing, opening and waiting.
-async fn gate<S: ProgramServer, C, G: Gate>(
-    mut run: Run<C>,
-    make: impl Fn(&C, &str) -> G,
-) -> Result<Run<C>> {
+async fn gate<S: ProgramServer, C, G: Gate>(mut run: Run<C>, make: impl Fn(&C, &str) -> G) -> Result<Run<C>> {
     let opened = |left: Option<u64>| left.map_or(Answer::No, |left| Answer::Yes(Some(left)));
     let mut waiters = Vec::new();
     for _ in 0..ROUNDS {
         let (recorder, name) = (run.recorder.clone(), run.name.clone());
-        let gates = run
-            .parties
-            .each_ref()
-            .map(|party| make(&party.client, &name));
+        let gates = run.parties.each_ref().map(|party| make(&party.client, &name));
         let count = run.dice.u32(1..=G::COUNT);
         let count = NonZeroU32::new(count).context("at least one")?;
         let closing = (Asks::Close(count.get().into()), Duration::ZERO);
         let close = async || {
-            Ok(record_call_after(
-                &recorder,
-                Duration::ZERO,
-                closing,
-                gates[0].clone().close(count),
-                done,
-            )
-            .await?)
+            Ok(record_call_after(&recorder, Duration::ZERO, closing, gates[0].clone().close(count), done).await?)
         };
         repeat_until_answered(close).await?;
         let opening = (Asks::Open, Duration::ZERO);
-        let open = |n: usize, after| {
-            record_call_after(&recorder, after, opening, gates[n].clone().open(), opened)
-        };
+        let open = |n: usize, after| record_call_after(&recorder, after, opening, gates[n].clone().open(), opened);
         let passing = (Asks::Pass, WAIT);
-        let pass = |n: usize, after| {
-            record_call_after(&recorder, after, passing, gates[n].clone().pass(), |()| {
-                done(true)
-            })
-        };
+        let pass =
+            |n: usize, after| record_call_after(&recorder, after, passing, gates[n].clone().pass(), |()| done(true));
         for n in 0..4 {
             waiters.push(pass(n % 2, random_call_delay(&mut run.dice)));
         }
@@ -224,10 +196,7 @@ async fn gate<S: ProgramServer, C, G: Gate>(
             opener.await?;
         }
         // Repeats lost counts, or the waiters would wait for ever.
-        while !matches!(
-            open(0, Duration::ZERO).await?,
-            Answer::Yes(Some(0)) | Answer::No
-        ) {}
+        while !matches!(open(0, Duration::ZERO).await?, Answer::Yes(Some(0)) | Answer::No) {}
     }
     // Only now: the next round may close it before they have looked.
     for waiter in waiters {
@@ -263,11 +232,7 @@ async fn barrier(zookeeper: &ZooKeeper, seed: u64) -> Result<History> {
     let name = run.name.clone();
     let left = async || {
         let node = zookeeper.outsider().await.check_stat(&name).await;
-        node.ok()
-            .flatten()
-            .map(|_| name.clone())
-            .into_iter()
-            .collect()
+        node.ok().flatten().map(|_| name.clone()).into_iter().collect()
     };
     Ok(run.end(left).await)
 }
@@ -278,27 +243,14 @@ const MEETING_TIMEOUT: Duration = Duration::from_millis(500);
 const MEETINGS: usize = 12;
 
 /// One member enters and leaves, round by round.
-async fn member(
-    recorder: Arc<Recorder>,
-    barrier: ZkDoubleBarrier,
-    by: usize,
-    mut dice: Rng,
-) -> Result {
+async fn member(recorder: Arc<Recorder>, barrier: ZkDoubleBarrier, by: usize, mut dice: Rng) -> Result {
     for _ in 0..MEETINGS {
         sleep(random_call_delay(&mut dice)).await;
         // Some give up just as the others open.
-        let wait = if dice.bool() {
-            random_call_delay(&mut dice)
-        } else {
-            MEETING_TIMEOUT
-        };
+        let wait = if dice.bool() { random_call_delay(&mut dice) } else { MEETING_TIMEOUT };
         let of = recorder.asks(by, Asks::Enter, wait);
         // Some are dropped before they are in.
-        let patience = if dice.u8(0..4) == 0 {
-            random_call_delay(&mut dice)
-        } else {
-            Duration::MAX
-        };
+        let patience = if dice.u8(0..4) == 0 { random_call_delay(&mut dice) } else { Duration::MAX };
         let member = match timeout(patience, barrier.enter(wait)).await {
             Ok(Ok(member)) => member,
             Ok(Err(error)) => {
@@ -317,10 +269,7 @@ async fn member(
             let leaving = (Asks::Leave { of }, MEETING_TIMEOUT);
             let (barrier, member) = (barrier.clone(), member.clone());
             let left = async move { barrier.leave(&member, MEETING_TIMEOUT).await };
-            Ok(
-                record_call_after(&recorder, Duration::ZERO, leaving, left, |()| done(true))
-                    .await?,
-            )
+            Ok(record_call_after(&recorder, Duration::ZERO, leaving, left, |()| done(true)).await?)
         };
         repeat_until_answered(leave).await?;
     }
@@ -333,10 +282,7 @@ async fn double_barrier(zookeeper: &ZooKeeper, seed: u64) -> Result<History> {
     let contenders = run.dice.usize(3..=5);
     let mut all = JoinSet::new();
     for by in 0..contenders {
-        let barrier = run.parties[by % 2]
-            .client
-            .client
-            .double_barrier(&run.name, TWO);
+        let barrier = run.parties[by % 2].client.client.double_barrier(&run.name, TWO);
         all.spawn(member(run.recorder.clone(), barrier, by, run.dice.fork()));
     }
     for _ in 0..ROUNDS {

@@ -26,11 +26,7 @@ fn ensure_an_hour_left(holder: &Holder, is_leased: bool) -> Result {
 }
 
 /// The holder that is shown is the server's.
-async fn ensure_shown<S: Server>(
-    family: Family<S>,
-    name: &str,
-    operator: &Operator,
-) -> Result<Holder> {
+async fn ensure_shown<S: Server>(family: Family<S>, name: &str, operator: &Operator) -> Result<Holder> {
     let shown = (operator.holder)().await?.context("nobody is shown")?;
     let alone = async || {
         let held = family.holders(name).await;

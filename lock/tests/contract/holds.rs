@@ -118,22 +118,13 @@ async fn a_fixed_lease_is_extended<S: Server>(family: Family<S>) -> Result {
     let held = take(&process.leased(&name, Lease::Fixed(SOON))).await?;
     let sure = held.sure_for();
     let bounds = Duration::from_millis(1)..=SOON;
-    ensure!(
-        sure.is_some_and(|sure| bounds.contains(&sure)),
-        "at first sure for {sure:?}"
-    );
+    ensure!(sure.is_some_and(|sure| bounds.contains(&sure)), "at first sure for {sure:?}");
     for length in [SOON * 30, S::BRIEF] {
         held.extend(length).await.context("it is not extended")?;
         let sure = held.sure_for();
-        ensure!(
-            sure.is_some_and(|sure| sure > SOON * 20),
-            "by {length:?}: sure for {sure:?}"
-        );
+        ensure!(sure.is_some_and(|sure| sure > SOON * 20), "by {length:?}: sure for {sure:?}");
         let ends = family.ends_in(&name).await;
-        ensure!(
-            ends.is_none_or(|ends| ends > SOON * 20),
-            "by {length:?}: it ends in {ends:?}"
-        );
+        ensure!(ends.is_none_or(|ends| ends > SOON * 20), "by {length:?}: it ends in {ends:?}");
     }
     family.take_away(&process, &name).await;
     ensure_lost("one that is gone", held.extend(SOON * 30).await)?;
@@ -173,9 +164,7 @@ async fn a_lease_without_end_or_length_is_refused<S: Server>(family: Family<S>) 
 
 /// A short lease inside a longer one does not end the lock earlier, and ends for its own guard alone.
 #[apply(leased_by_owner!)]
-async fn a_short_lease_of_an_inner_hold_ends_that_hold_alone<S: Server>(
-    family: Family<S>,
-) -> Result {
+async fn a_short_lease_of_an_inner_hold_ends_that_hold_alone<S: Server>(family: Family<S>) -> Result {
     let (name, process, other) = (name(), family.process().await, family.process().await);
     let owner = process.owner();
     let ask = |lease| process.held(&name, owner, lease);

@@ -45,10 +45,7 @@ impl Inside {
     }
 
     async fn are(&self, so_many: usize) -> Result {
-        until(&format!("{so_many} are inside"), async || {
-            self.now.load(SeqCst) == so_many
-        })
-        .await
+        until(&format!("{so_many} are inside"), async || self.now.load(SeqCst) == so_many).await
     }
 }
 
@@ -68,35 +65,20 @@ struct Service {
 }
 
 impl Service {
-    fn new<L: Lock + 'static>(
-        name: &str,
-        locks: impl Fn(&str) -> L + Clone + Send + Sync + 'static,
-    ) -> Self {
-        let inside = Arc::new(Inside {
-            now: AtomicUsize::new(0),
-            go_on: Semaphore::new(0),
-        });
+    fn new<L: Lock + 'static>(name: &str, locks: impl Fn(&str) -> L + Clone + Send + Sync + 'static) -> Self {
+        let inside = Arc::new(Inside { now: AtomicUsize::new(0), go_on: Semaphore::new(0) });
         let layer = |wait| -> LockLayer<Body> {
             let key = LockLayer::by_key(format!("{name}:{{sku}}")).route("/{how}/{sku}");
-            key.wait(wait)
-                .locks(locks.clone())
-                .expect("a good template")
+            key.wait(wait).locks(locks.clone()).expect("a good template")
         };
         let routes = Router::new()
             .route("/stay/{sku}", get(stay))
-            .route(
-                "/pass/{sku}",
-                get(async |Extension(held): Extension<HeldLock>| format!("{:?}", held.fence)),
-            )
+            .route("/pass/{sku}", get(async |Extension(held): Extension<HeldLock>| format!("{:?}", held.fence)))
             .route("/read/{sku}", post(async |_: Bytes| {}))
             .route("/panic/{sku}", get(panic))
             .layer(Extension(Arc::clone(&inside)));
         let waiting = routes.clone().layer(layer(SOON));
-        Self {
-            inside,
-            waiting,
-            at_once: routes.layer(layer(Duration::ZERO)),
-        }
+        Self { inside, waiting, at_once: routes.layer(layer(Duration::ZERO)) }
     }
 
     /// Starts a request that waits for its lock.
@@ -122,9 +104,7 @@ async fn panic(Path(_): Path<String>) {
 }
 
 fn ask(router: &Router, path: &str) -> impl Future<Output = Response> + Send + use<> {
-    let request = axum::http::Request::get(path)
-        .body(Body::empty())
-        .expect("a request");
+    let request = axum::http::Request::get(path).body(Body::empty()).expect("a request");
     let answer = router.clone().oneshot(request);
     async { answer.await.expect("infallible") }
 }
@@ -137,9 +117,7 @@ async fn answers(who: &str, request: JoinHandle<u16>, status: u16) -> Result {
 /// One key lets one in; another key is another lock; a request that does not wait is refused at once, and one that
 /// waits is next.
 #[apply(layered!)]
-async fn a_key_lets_one_in_and_does_not_wait_for_other_keys<S: Server>(
-    family: Family<S>,
-) -> Result {
+async fn a_key_lets_one_in_and_does_not_wait_for_other_keys<S: Server>(family: Family<S>) -> Result {
     let process = Arc::new(family.process().await);
     one_at_a_time(&Service::new(&name(), move |name: &str| process.lock(name))).await
 }
@@ -170,17 +148,13 @@ async fn a_new_name_for_each_request_is_caught(redis: &Redis) -> Result {
 
 /// A request that waited in vain gets `Retry-After`, and the service was not called.
 #[apply(layered!)]
-async fn a_wait_that_is_over_is_told_with_a_time_to_come_again<S: Server>(
-    family: Family<S>,
-) -> Result {
+async fn a_wait_that_is_over_is_told_with_a_time_to_come_again<S: Server>(family: Family<S>) -> Result {
     let (process, name) = (family.process().await, name());
     let held = take(&process.lock(&format!("{name}:1"))).await?;
     let layer: LockLayer<Body> = LockLayer::by_key(format!("{name}:{{query:sku}}"))
         .wait(Duration::from_millis(50))
         .locks(move |name| process.lock(name))?;
-    let router = Router::new()
-        .route("/", get(async || "inside"))
-        .layer(layer);
+    let router = Router::new().route("/", get(async || "inside")).layer(layer);
     let answer = ask(&router, "/?sku=1").await;
     ensure_equal("status", answer.status().as_u16(), 503)?;
     ensure_equal("when to come again", &answer.headers()["retry-after"], "1")?;
@@ -238,11 +212,7 @@ async fn a_body_that_does_not_come_holds_no_lock<S: Server>(family: Family<S>) -
     let slow = tokio::spawn(post(Body::from_stream(never)));
     for n in 0..5 {
         let answer = post(Body::from("all of it")).await?;
-        ensure_equal(
-            &format!("request {n} beside it"),
-            answer.status().as_u16(),
-            200,
-        )?;
+        ensure_equal(&format!("request {n} beside it"), answer.status().as_u16(), 200)?;
     }
     ensure!(!slow.is_finished(), "it was answered");
     slow.abort();
@@ -297,9 +267,7 @@ async fn a_map_of_locks_by_key_is_caught(redis: &Redis) -> Result {
     };
     let service = Service::new(&name(), locks);
     for key in 0..100 {
-        service
-            .now("a request", &format!("/pass/{key}"), 200)
-            .await?;
+        service.now("a request", &format!("/pass/{key}"), 200).await?;
     }
     ensure_equal("what the map keeps", process.locks_in_use(), 100)
 }

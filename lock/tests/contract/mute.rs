@@ -95,11 +95,7 @@ impl State {
 
     fn mute_if_last(&self, request: &[u8]) {
         let mut last = self.last.lock();
-        let has = |words: &str| {
-            request
-                .windows(words.len())
-                .any(|part| part == words.as_bytes())
-        };
+        let has = |words: &str| request.windows(words.len()).any(|part| part == words.as_bytes());
         if last.is_some_and(has) {
             *last = None;
             self.muted_below.store(u64::MAX, SeqCst);

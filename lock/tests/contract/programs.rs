@@ -63,8 +63,7 @@ pub(crate) struct Subject<S: ProgramServer> {
 }
 
 /// Acquires; an odd number asks for the other half, or for more.
-type Take<S> =
-    Box<dyn Fn(&<S as Server>::Client, &str, Ask, Duration, u8) -> Acquisition + Send + Sync>;
+type Take<S> = Box<dyn Fn(&<S as Server>::Client, &str, Ask, Duration, u8) -> Acquisition + Send + Sync>;
 
 /// Its entries on the server.
 type Left<S> = Box<dyn for<'a> Fn(&'a S, &'a str) -> BoxFuture<'a, Vec<String>> + Send + Sync>;
@@ -129,11 +128,7 @@ impl<S: ProgramServer> Party<S> {
         let addresses: Vec<_> = wires.iter().map(Wire::address).collect();
         let client = server.client_over(&addresses).await;
         let owners = [S::owner(&client), S::owner(&client)];
-        Ok(Self {
-            client,
-            wires,
-            owners,
-        })
+        Ok(Self { client, wires, owners })
     }
 }
 
@@ -197,10 +192,7 @@ impl Event {
             0 => Self::Late(dice.u32(0..4)),
             1 => Self::Silence(servers),
             2 => Self::Cut,
-            3 | 4 => Self::Refuse {
-                servers,
-                how: dice.usize(0..64),
-            },
+            3 | 4 => Self::Refuse { servers, how: dice.usize(0..64) },
             5..8 => Self::Heal,
             8 => Self::Expire,
             _ => Self::LateRequests(dice.u32(0..5)),
@@ -215,18 +207,13 @@ impl Event {
                     wire.mute.delay(S::REPLY_DELAY * by);
                 }
             }
-            Self::LateRequests(by) => wires
-                .iter()
-                .for_each(|wire| wire.delay(S::REPLY_DELAY * by)),
+            Self::LateRequests(by) => wires.iter().for_each(|wire| wire.delay(S::REPLY_DELAY * by)),
             Self::Silence(servers) => wires.iter().take(servers).for_each(|wire| wire.mute.mute()),
             Self::Expire => wires.iter().for_each(|wire| wire.mute.mute()),
             Self::Cut => wires.iter().for_each(Wire::cut),
             Self::Refuse { servers, how } => {
                 let refusal = how.checked_rem(S::REFUSALS.len()).map(|n| S::REFUSALS[n]);
-                wires
-                    .iter()
-                    .take(servers)
-                    .for_each(|wire| wire.refuse(refusal));
+                wires.iter().take(servers).for_each(|wire| wire.refuse(refusal));
             }
             Self::Heal => wires.iter().for_each(Wire::heal),
         }
@@ -249,10 +236,7 @@ impl Step {
             7 => Self::GoAway(dice.usize(0..8)),
             8..12 => Self::Release(dice.usize(0..8)),
             12 => Self::Drop(dice.usize(0..8)),
-            13..17 => Self::Wire {
-                process: dice.usize(0..2),
-                event: Event::random(dice),
-            },
+            13..17 => Self::Wire { process: dice.usize(0..2), event: Event::random(dice) },
             _ => Self::Pass(Duration::from_millis(dice.u64(0..40))),
         }
     }
@@ -260,12 +244,7 @@ impl Step {
 
 fn ask(process: usize, owner: Option<usize>, lease: Lease, wait: u64, half: u8) -> Step {
     let who = Actor { process, owner };
-    Step::Ask {
-        who,
-        lease,
-        wait,
-        half,
-    }
+    Step::Ask { who, lease, wait, half }
 }
 
 fn program<S: ProgramServer>(seed: u64) -> Vec<Step> {
@@ -395,10 +374,7 @@ fn programs_with_a_free_lock<S: ProgramServer>() -> Vec<Vec<Step>> {
 fn late_requests<S: ProgramServer>() -> [Vec<Step>; 3] {
     let lease = Lease::Watchdog(Duration::from_secs(60));
     let ask = |process, owner, wait| ask(process, owner, lease, wait, 0);
-    let late = |by| Step::Wire {
-        process: 1,
-        event: Event::LateRequests(by),
-    };
+    let late = |by| Step::Wire { process: 1, event: Event::LateRequests(by) };
     let (soon, comes) = (Duration::from_millis(100), Step::Pass(S::REPLY_DELAY * 4));
     // Connected, with loaded scripts; later requests are delayed.
     let begin = |then: &[Step]| {
@@ -407,13 +383,7 @@ fn late_requests<S: ProgramServer>() -> [Vec<Step>; 3] {
     };
     let asks = |wait| [late(4), ask(1, None, wait), Step::Pass(soon), late(0)];
     let again = ask(1, Some(0), 10_000);
-    let dropped = [
-        again,
-        Step::Answered,
-        late(4),
-        Step::Drop(0),
-        Step::Pass(soon),
-    ];
+    let dropped = [again, Step::Answered, late(4), Step::Drop(0), Step::Pass(soon)];
     let and_again = [late(0), again, Step::Answered, comes];
     let another = [ask(2, None, 3000), Step::Answered];
     [
@@ -439,21 +409,12 @@ const UNNAMED: usize = 100;
 
 impl<'a, S: ProgramServer> Run<'a, S> {
     async fn new(server: &'static S, subject: &'a Subject<S>) -> Result<Self> {
-        let promise = Promise {
-            permits: subject.permits,
-            members: 0,
-            answer: S::REPLY_TIMEOUT + BUSY,
-            news: BUSY,
-        };
+        let promise = Promise { permits: subject.permits, members: 0, answer: S::REPLY_TIMEOUT + BUSY, news: BUSY };
         Ok(Self {
             server,
             subject,
             name: name(),
-            parties: [
-                Party::of(server).await?,
-                Party::of(server).await?,
-                Party::of(server).await?,
-            ],
+            parties: [Party::of(server).await?, Party::of(server).await?, Party::of(server).await?],
             recorder: Recorder::new(promise),
             asking: Vec::new(),
             asked: UNNAMED,
@@ -462,23 +423,14 @@ impl<'a, S: ProgramServer> Run<'a, S> {
 
     async fn step(&mut self, step: Step) {
         match step {
-            Step::Ask {
-                who,
-                lease,
-                wait,
-                half,
-            } => {
+            Step::Ask { who, lease, wait, half } => {
                 self.asked += 1;
                 let party = &self.parties[who.process];
                 let owner = who.owner.filter(|_| self.subject.reentrant);
                 let by = owner.map_or(self.asked, |owner| 2 * who.process + owner);
-                let ask = Ask {
-                    owner: owner.map(|owner| party.owners[owner]),
-                    lease: Some(lease),
-                };
+                let ask = Ask { owner: owner.map(|owner| party.owners[owner]), lease: Some(lease) };
                 let wait = Duration::from_millis(wait);
-                let Acquisition { share, taken } =
-                    (self.subject.take)(&party.client, &self.name, ask, wait, half);
+                let Acquisition { share, taken } = (self.subject.take)(&party.client, &self.name, ask, wait, half);
                 let recorder = self.recorder.clone();
                 let call = recorder.asks(by, Asks::Hold(share), wait);
                 recorder.leased(call, lease.duration());
@@ -491,11 +443,7 @@ impl<'a, S: ProgramServer> Run<'a, S> {
                     self.recorder.goes_away(call, task).await;
                 }
             }
-            Step::Release(n) => drop(
-                self.recorder
-                    .take(n)
-                    .map(|held| self.recorder.release(held)),
-            ),
+            Step::Release(n) => drop(self.recorder.take(n).map(|held| self.recorder.release(held))),
             Step::Drop(n) => drop(self.recorder.take(n)),
             Step::Wire { process, event } => {
                 event.to::<S>(&self.parties[process].wires);
@@ -506,10 +454,7 @@ impl<'a, S: ProgramServer> Run<'a, S> {
             }
             Step::Pass(time) => self.pass(time, |_| false).await,
             Step::Answered => self.pass(SLOW_MACHINE_TIME, Self::has_answers).await,
-            Step::Lost => {
-                self.pass(SLOW_MACHINE_TIME, |run| run.recorder.has_lost_all())
-                    .await
-            }
+            Step::Lost => self.pass(SLOW_MACHINE_TIME, |run| run.recorder.has_lost_all()).await,
         }
         self.recorder.look();
         self.asking.retain(|(_, task)| !task.is_finished());
@@ -551,10 +496,7 @@ impl<'a, S: ProgramServer> Run<'a, S> {
         }
         while self.recorder.take(0).is_some() {}
         for (process, party) in self.parties.iter().enumerate() {
-            let ask = Ask {
-                owner: None,
-                lease: Some(Lease::Watchdog(SOON)),
-            };
+            let ask = Ask { owner: None, lease: Some(Lease::Watchdog(SOON)) };
             let take = || (self.subject.take)(&party.client, &self.name, ask, SOON, 0).taken;
             let answered = async {
                 loop {
@@ -573,29 +515,17 @@ impl<'a, S: ProgramServer> Run<'a, S> {
                 Err(_) => "no answer".to_owned(),
             };
             let left = (self.subject.left)(self.server, &self.name).await;
-            self.recorder.left(format!(
-                "process {process} cannot have it: {came_to}, beside {left:?}"
-            ));
+            self.recorder.left(format!("process {process} cannot have it: {came_to}, beside {left:?}"));
         }
         let left = async || (self.subject.left)(self.server, &self.name).await;
-        if until("nothing is left", async || left().await.is_empty())
-            .await
-            .is_err()
-        {
-            left()
-                .await
-                .into_iter()
-                .for_each(|left| self.recorder.left(left));
+        if until("nothing is left", async || left().await.is_empty()).await.is_err() {
+            left().await.into_iter().for_each(|left| self.recorder.left(left));
         }
         self.recorder.history()
     }
 }
 
-async fn run<S: ProgramServer>(
-    server: &'static S,
-    subject: &Subject<S>,
-    steps: &[Step],
-) -> Result<History> {
+async fn run<S: ProgramServer>(server: &'static S, subject: &Subject<S>, steps: &[Step]) -> Result<History> {
     let mut run = Run::new(server, subject).await?;
     for step in steps {
         run.step(*step).await;
@@ -651,10 +581,7 @@ pub(crate) async fn ensure_rules_kept<S: ProgramServer>(
     let seeds = seeds(of, FIXED_SEEDS);
     let programs: Vec<_> = seeds.iter().map(|seed| program::<S>(*seed)).collect();
     let play = |program| run(server, subject, program);
-    let (histories, disturbed) = tokio::join!(
-        try_join_all(programs.iter().map(|program| play(program))),
-        meanwhile
-    );
+    let (histories, disturbed) = tokio::join!(try_join_all(programs.iter().map(|program| play(program))), meanwhile);
     disturbed?;
     let mut histories = histories?;
     for ((seed, program), history) in seeds.iter().zip(&programs).zip(&histories) {

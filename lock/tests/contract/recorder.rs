@@ -62,10 +62,7 @@ impl State {
     /// A guard was sure at a time if it was not lost when checked after that time.
     fn look(&mut self, now: impl Fn() -> Time) {
         for (call, held) in &self.held {
-            let look = Look {
-                at: now(),
-                lost: held.is_lost(),
-            };
+            let look = Look { at: now(), lost: held.is_lost() };
             let looks = &mut self.calls[*call].looks;
             match looks.last_mut() {
                 Some(last) if last.lost == look.lost => {
@@ -91,11 +88,7 @@ pub(crate) fn answer(error: &LockError) -> Answer {
 
 impl Recorder {
     pub(crate) fn new(promise: Promise) -> Arc<Self> {
-        Arc::new(Self {
-            start: Instant::now(),
-            promise,
-            state: Mutex::default(),
-        })
+        Arc::new(Self { start: Instant::now(), promise, state: Mutex::default() })
     }
 
     fn now(&self) -> Time {
@@ -105,15 +98,7 @@ impl Recorder {
     /// A call begins; returns its number.
     pub(crate) fn asks(&self, by: usize, asks: Asks, wait: Duration) -> usize {
         let calls = &mut self.state.lock().calls;
-        calls.push(Call {
-            by,
-            asks,
-            asked: self.now(),
-            wait,
-            lease: Duration::MAX,
-            answer: None,
-            looks: Vec::new(),
-        });
+        calls.push(Call { by, asks, asked: self.now(), wait, lease: Duration::MAX, answer: None, looks: Vec::new() });
         calls.len() - 1
     }
 
@@ -169,10 +154,7 @@ impl Recorder {
 
     pub(crate) fn release(self: &Arc<Self>, (of, held): (usize, Grant)) -> JoinHandle<()> {
         let by = self.state.lock().calls[of].by;
-        let (recorder, call) = (
-            self.clone(),
-            self.asks(by, Asks::Release { of }, Duration::ZERO),
-        );
+        let (recorder, call) = (self.clone(), self.asks(by, Asks::Release { of }, Duration::ZERO));
         tokio::spawn(async move {
             let released = held.release().await;
             let came_to = released.map_or_else(|error| answer(&error), |()| Answer::Yes(None));
@@ -183,18 +165,12 @@ impl Recorder {
     /// Whether every call has ended, or is overdue.
     pub(crate) fn is_over(&self) -> bool {
         let (state, now) = (self.state.lock(), self.now());
-        let is_over = |call: &Call| {
-            call.answer.is_some() || now > call.asked + call.wait + self.promise.answer
-        };
+        let is_over = |call: &Call| call.answer.is_some() || now > call.asked + call.wait + self.promise.answer;
         state.calls.iter().all(is_over)
     }
 
     pub(crate) fn has_lost_all(&self) -> bool {
-        self.state
-            .lock()
-            .held
-            .iter()
-            .all(|(_, held)| held.is_lost())
+        self.state.lock().held.iter().all(|(_, held)| held.is_lost())
     }
 
     pub(crate) fn left(&self, left: String) {
@@ -203,11 +179,6 @@ impl Recorder {
 
     pub(crate) fn history(&self) -> History {
         let state = self.state.lock();
-        History {
-            promise: self.promise,
-            calls: state.calls.clone(),
-            end: self.now(),
-            left: state.left.clone(),
-        }
+        History { promise: self.promise, calls: state.calls.clone(), end: self.now(), left: state.left.clone() }
     }
 }

@@ -40,18 +40,12 @@ const fn redis(says: &'static str, to: RequestKind) -> Refusal {
 }
 
 pub(crate) const REDIS: [Refusal; 6] = [
-    redis(
-        "READONLY You can't write against a read only replica.",
-        Writes,
-    ),
+    redis("READONLY You can't write against a read only replica.", Writes),
     redis(
         "ERR Error running script (call to f_0): @user_script:1: -READONLY You can't write against a read only replica.",
         Writes,
     ),
-    redis(
-        "MISCONF Redis is configured to save RDB snapshots, but it's currently unable to persist to disk.",
-        Writes,
-    ),
+    redis("MISCONF Redis is configured to save RDB snapshots, but it's currently unable to persist to disk.", Writes),
     redis("NOREPLICAS Not enough good replicas to write.", Writes),
     redis("LOADING Redis is loading the dataset in memory", Statements),
     redis("NOAUTH Authentication required.", Everything),
@@ -64,11 +58,7 @@ pub(crate) const MYSQL: [Refusal; 2] = [
         number: 1290,
         to: Writes,
     },
-    Refusal {
-        says: "#08S01WSREP has not yet prepared node for application use",
-        number: 1047,
-        to: Statements,
-    },
+    Refusal { says: "#08S01WSREP has not yet prepared node for application use", number: 1047, to: Statements },
 ];
 
 struct Request {
@@ -125,11 +115,7 @@ impl Refuser {
                 tokio::spawn(serving.clone().run_until_cancelled_owned(talk));
             }
         }));
-        Ok(Self {
-            address,
-            injection,
-            _serving: ends.drop_guard(),
-        })
+        Ok(Self { address, injection, _serving: ends.drop_guard() })
     }
 
     pub(crate) fn address(&self) -> String {
@@ -147,16 +133,11 @@ impl Refuser {
     }
 }
 
-async fn talk<P: Protocol>(
-    mut client: TcpStream,
-    server: String,
-    injection: Arc<Mutex<Injection>>,
-) -> io::Result<()> {
+async fn talk<P: Protocol>(mut client: TcpStream, server: String, injection: Arc<Mutex<Injection>>) -> io::Result<()> {
     let mut server = TcpStream::connect(server).await?;
     client.set_nodelay(true)?;
     server.set_nodelay(true)?;
-    let ((mut asks, mut to_client), (mut answers, mut to_server)) =
-        (client.split(), server.split());
+    let ((mut asks, mut to_client), (mut answers, mut to_server)) = (client.split(), server.split());
     let (mut requests, mut said, mut protocol) = (Vec::new(), Vec::new(), P::default());
     // The pending answers in turn: the server's or ours.
     let mut owed = VecDeque::<Option<Vec<u8>>>::new();
@@ -219,10 +200,7 @@ struct Resp;
 /// The length of a line with its end, and its text after the first character.
 fn line(bytes: &[u8]) -> Option<(usize, &str)> {
     let end = bytes.windows(2).position(|two| two == b"\r\n")?;
-    Some((
-        end + 2,
-        std::str::from_utf8(&bytes[1..end]).unwrap_or_default(),
-    ))
+    Some((end + 2, std::str::from_utf8(&bytes[1..end]).unwrap_or_default()))
 }
 
 /// The length of a value of RESP3.
@@ -259,11 +237,7 @@ impl Protocol for Resp {
         };
         // Its answer comes out of turn.
         let is_answered = !word.ends_with("SUBSCRIBE");
-        Some(Request {
-            is,
-            length,
-            is_answered,
-        })
+        Some(Request { is, length, is_answered })
     }
 
     fn answer(&mut self, bytes: &[u8]) -> Option<(usize, bool)> {
@@ -298,11 +272,7 @@ impl Protocol for Packets {
     fn request(&mut self, bytes: &[u8]) -> Option<Request> {
         let length = packet(bytes)?;
         let body = &bytes[4..length];
-        let reads = |text: &[u8]| {
-            ["SELECT", "SET ", "KILL "]
-                .iter()
-                .any(|word| text.starts_with(word.as_bytes()))
-        };
+        let reads = |text: &[u8]| ["SELECT", "SET ", "KILL "].iter().any(|word| text.starts_with(word.as_bytes()));
         let is = match body.split_first() {
             // A login continues the numbers of the server's packets.
             _ if bytes[3] != 0 => Everything,
@@ -311,17 +281,11 @@ impl Protocol for Packets {
                 if reads(text) { Statements } else { Writes }
             }
             Some((&QUERY, text)) if reads(text) => Statements,
-            Some((&EXECUTE, rest)) if rest.get(..4).is_some_and(|id| self.reading.contains(id)) => {
-                Statements
-            }
+            Some((&EXECUTE, rest)) if rest.get(..4).is_some_and(|id| self.reading.contains(id)) => Statements,
             Some((&(QUERY | EXECUTE), _)) => Writes,
             _ => Everything,
         };
-        Some(Request {
-            is,
-            length,
-            is_answered: false,
-        })
+        Some(Request { is, length, is_answered: false })
     }
 
     fn answer(&mut self, bytes: &[u8]) -> Option<(usize, bool)> {

@@ -82,11 +82,7 @@ impl Engines {
             Self {
                 redis: Redis::at(redis.first().cloned().unwrap_or_default()),
                 five: Five::on(redis),
-                zookeeper: ZooKeeper::at(
-                    servers
-                        .map(|all| all.zookeeper.connect.clone())
-                        .unwrap_or_default(),
-                ),
+                zookeeper: ZooKeeper::at(servers.map(|all| all.zookeeper.connect.clone()).unwrap_or_default()),
                 table: Table::at(servers.map(|all| all.mysql.url.clone()).unwrap_or_default()),
                 cluster: OnCluster::default(),
             }
@@ -200,11 +196,7 @@ pub(crate) fn all(runtime: &Handle, servers: Option<&Lab>) -> Vec<Trial> {
             Some((_, test)) if plays(test) => &PLAYERS,
             _ => &TESTS,
         };
-        let hangs = if soak() {
-            TEST_TIMEOUT * 4
-        } else {
-            TEST_TIMEOUT
-        };
+        let hangs = if soak() { TEST_TIMEOUT * 4 } else { TEST_TIMEOUT };
         Trial::test(name, move || {
             runtime.block_on(async {
                 let _turn = turns.acquire().await.map_err(|closed| closed.to_string())?;
@@ -214,15 +206,9 @@ pub(crate) fn all(runtime: &Handle, servers: Option<&Lab>) -> Vec<Trial> {
     };
     let mut all = Vec::new();
     for test in inventory::iter::<Test> {
-        let module = test
-            .module
-            .split_once("::")
-            .map_or("", |(_, module)| module);
+        let module = test.module.split_once("::").map_or("", |(_, module)| module);
         let run = test.run;
-        let trial = trial(
-            format!("{module}::{}", test.name),
-            Box::new(move || run(engines)),
-        );
+        let trial = trial(format!("{module}::{}", test.name), Box::new(move || run(engines)));
         let ignored = plays(test.name) || test.soak && !soak();
         all.push(trial.with_ignored_flag(ignored));
     }
@@ -245,11 +231,7 @@ pub(crate) fn all(runtime: &Handle, servers: Option<&Lab>) -> Vec<Trial> {
         let Some(run) = clause.cluster else {
             continue;
         };
-        for family in engines
-            .cluster
-            .families()
-            .filter(|family| family.kind.can_all(clause.needs))
-        {
+        for family in engines.cluster.families().filter(|family| family.kind.can_all(clause.needs)) {
             let name = format!("{}::{}", family.kind.name, clause.name);
             all.push(trial(name, Box::new(move || run(family))));
         }

@@ -148,15 +148,7 @@ impl ProgramServer for Local {
 }
 
 /// The events that a program must reach, unless some cannot happen.
-const WANTED: [&str; 7] = [
-    "done",
-    "taken again",
-    "together",
-    "not in time",
-    "no answer",
-    "lost",
-    "gone",
-];
+const WANTED: [&str; 7] = ["done", "taken again", "together", "not in time", "no answer", "lost", "gone"];
 
 fn wanted(never: &[&str]) -> Vec<&'static str> {
     let wanted = WANTED.into_iter();
@@ -180,10 +172,7 @@ impl<S: ProgramServer> Subject<S> {
                 let lock = read.unwrap_or(kind.make)(client, name, ask);
                 let share = read.map_or(Share::Alone, |_| Share::Reader);
                 let taken = async move { Ok(vec![Grant::Guard(lock.acquire(wait).await?)]) };
-                Acquisition {
-                    share,
-                    taken: taken.boxed(),
-                }
+                Acquisition { share, taken: taken.boxed() }
             }),
             left: Box::new(|server, name| left_of(server, (kind.parts)(name))),
             wanted: wanted(&never.into_iter().flatten().collect::<Vec<_>>()),
@@ -207,10 +196,7 @@ async fn random_programs_keep_the_rules<S: ProgramServer>(family: Family<S>) -> 
 fn take_permits(semaphore: RedisSemaphore, wait: Duration, half: u8) -> Acquisition {
     let permits = u32::from(half % 3) + 1;
     let taken = async move { Ok(vec![Grant::Permit(semaphore.acquire(permits, wait).await?)]) };
-    Acquisition {
-        share: Share::Permits(permits),
-        taken: taken.boxed(),
-    }
+    Acquisition { share: Share::Permits(permits), taken: taken.boxed() }
 }
 
 pub(crate) fn semaphore() -> Subject<Redis> {
@@ -283,10 +269,7 @@ pub(crate) fn zk_semaphore() -> Subject<ZooKeeper> {
                 let leases = semaphore.acquire(leases, wait).await?;
                 Ok(leases.into_iter().map(Grant::Guard).collect())
             };
-            Acquisition {
-                share: Share::Permits(1),
-                taken: taken.boxed(),
-            }
+            Acquisition { share: Share::Permits(1), taken: taken.boxed() }
         }),
         left: Box::new(|zookeeper, name| left_of(zookeeper, semaphore_parts(name))),
         wanted: wanted(&["taken again", "lost"]),
@@ -294,9 +277,7 @@ pub(crate) fn zk_semaphore() -> Subject<ZooKeeper> {
 }
 
 #[apply(test!)]
-async fn random_programs_with_a_zookeeper_semaphore_keep_the_rules(
-    zookeeper: &'static ZooKeeper,
-) -> Result {
+async fn random_programs_with_a_zookeeper_semaphore_keep_the_rules(zookeeper: &'static ZooKeeper) -> Result {
     ensure_rules_kept("ZK_SEMAPHORE", zookeeper, &zk_semaphore(), ready(Ok(()))).await
 }
 
@@ -313,10 +294,7 @@ async fn random_programs_with_local_mutexes_keep_the_rules(_: &'static Redis) ->
                 let held = held.ok_or_else(|| wait_over_error(&name, wait))?;
                 Ok(vec![Grant::Local(held)])
             };
-            Acquisition {
-                share: Share::Alone,
-                taken: taken.boxed(),
-            }
+            Acquisition { share: Share::Alone, taken: taken.boxed() }
         }),
         left: Box::new(|local: &Local, name| local.left(name).boxed()),
         wanted: wanted(&["taken again", "together", "no answer", "lost"]),

@@ -72,18 +72,13 @@ pub(crate) async fn lab(part: Part, servers: u16, sentinels: u16) -> Result<Lab>
     Ok(Lab::start(options).await?)
 }
 
-pub(crate) async fn until<F: Future<Output = bool>>(
-    what: &str,
-    condition: impl Fn() -> F,
-) -> Result {
+pub(crate) async fn until<F: Future<Output = bool>>(what: &str, condition: impl Fn() -> F) -> Result {
     let holds = async {
         while !condition().await {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     };
-    timeout(SOON, holds)
-        .await
-        .with_context(|| format!("never came: {what}"))
+    timeout(SOON, holds).await.with_context(|| format!("never came: {what}"))
 }
 
 /// Polls the future until it was pending `times` times, then drops it and what it returned.
@@ -100,11 +95,7 @@ pub(crate) async fn drop_after(times: u32, dropped: impl Future) {
     .await;
 }
 
-pub(crate) fn ensure_equal<T: PartialEq<U> + Debug, U: Debug>(
-    what: &str,
-    seen: T,
-    wanted: U,
-) -> Result {
+pub(crate) fn ensure_equal<T: PartialEq<U> + Debug, U: Debug>(what: &str, seen: T, wanted: U) -> Result {
     ensure!(seen == wanted, "{what}: {seen:?} instead of {wanted:?}");
     Ok(())
 }
@@ -134,16 +125,12 @@ pub(crate) async fn beside<T: Debug>(
 
 /// Waits until the guard is lost.
 pub(crate) async fn wait_until_lost(guard: &Guard) -> Result {
-    timeout(SOON, guard.lost())
-        .await
-        .context("the holder was never told of its loss")
+    timeout(SOON, guard.lost()).await.context("the holder was never told of its loss")
 }
 
 /// Acquires a lock that is or becomes free.
 pub(crate) async fn take(lock: &impl Lock) -> Result<Guard> {
-    lock.acquire(SOON)
-        .await
-        .context("the lock must be acquired")
+    lock.acquire(SOON).await.context("the lock must be acquired")
 }
 
 /// Acquires and releases.
@@ -211,11 +198,7 @@ where
 }
 
 /// A guard that never learns of a loss, with this release.
-pub(crate) fn guard(
-    name: &str,
-    fence: Option<Fence>,
-    release: impl Future<Output = Answer> + Send + 'static,
-) -> Guard {
+pub(crate) fn guard(name: &str, fence: Option<Fence>, release: impl Future<Output = Answer> + Send + 'static) -> Guard {
     let (guard, mut keeper) = Guard::new(name, fence);
     tokio::spawn(async move { keeper.release_requested().await.done(release.await) });
     guard

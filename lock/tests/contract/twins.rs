@@ -31,11 +31,7 @@ impl Honest {
     pub(crate) fn of(client: &RedisClient, name: &str, ask: Ask) -> Self {
         let (lock, lease) = (asked!(client.lock(name), ask), ask.lease);
         let client = client.clone();
-        Self {
-            lock,
-            client,
-            lease,
-        }
+        Self { lock, client, lease }
     }
 
     /// Deletes the entry on the server; returns whether there was one.
@@ -80,10 +76,7 @@ async fn deaf(honest: Honest, wait: Duration) -> Answer<Guard> {
 
 /// Reports a loss, but the guard does not know it by the clock.
 async fn blind_to_time(honest: Honest, wait: Duration) -> Answer<Guard> {
-    Ok(guard_without_expiry(
-        honest.lock.acquire(wait).await?,
-        Guard::release,
-    ))
+    Ok(guard_without_expiry(honest.lock.acquire(wait).await?, Guard::release))
 }
 
 /// Gives every hold the same token.
@@ -95,24 +88,15 @@ async fn stale(honest: Honest, wait: Duration) -> Answer<Guard> {
 /// Shortens the lease at a re-entry.
 async fn cuts(honest: Honest, wait: Duration) -> Answer<Guard> {
     let held = honest.lock.acquire(wait).await?;
-    let millis = honest
-        .lease
-        .map_or(1, |lease| lease.duration().as_millis() as i64);
-    let cut = honest
-        .client
-        .connection()
-        .pexpire(honest.lock.name(), millis)
-        .await;
+    let millis = honest.lease.map_or(1, |lease| lease.duration().as_millis() as i64);
+    let cut = honest.client.connection().pexpire(honest.lock.name(), millis).await;
     cut.expect("an answer");
     Ok(held)
 }
 
 /// Frees the lock at the first release.
 async fn frees_with_the_first(honest: Honest, wait: Duration) -> Answer<Guard> {
-    let (name, held) = (
-        honest.lock.name().to_owned(),
-        honest.lock.acquire(wait).await?,
-    );
+    let (name, held) = (honest.lock.name().to_owned(), honest.lock.acquire(wait).await?);
     Ok(guard(&name, None, async move {
         // The real lock checks whether it is the last.
         honest.delete().await;
@@ -240,13 +224,11 @@ twins! {
 
 #[apply(test!)]
 async fn one_that_shows_and_frees_nobody_is_caught(redis: &'static Redis) -> Result {
-    static TWIN: Kind<Redis> = Kind::new("twin", &[], |client, name, ask| {
-        Honest::of(client, name, ask).lock.boxed()
-    })
-    .shows(|_, _| Operator {
-        holder: Box::new(|| Box::pin(ready(Ok(None)))),
-        force_unlock: Box::new(|| Box::pin(ready(Ok(false)))),
-    });
+    static TWIN: Kind<Redis> = Kind::new("twin", &[], |client, name, ask| Honest::of(client, name, ask).lock.boxed())
+        .shows(|_, _| Operator {
+            holder: Box::new(|| Box::pin(ready(Ok(None)))),
+            force_unlock: Box::new(|| Box::pin(ready(Ok(false)))),
+        });
     let shown = holders::its_holder_is_shown_to_anybody(twin(redis, &TWIN)).await;
     caught(shown, "nobody is shown")?;
     let freed = holders::it_is_freed_by_force_and_its_holder_told(twin(redis, &TWIN)).await;
@@ -268,14 +250,10 @@ async fn in_turn_at_home(client: ZkClient, name: String, wait: Duration) -> Answ
 
 #[apply(test!)]
 async fn a_process_with_a_queue_of_its_own_is_caught(zookeeper: &'static ZooKeeper) -> Result {
-    static TWIN: Kind<ZooKeeper> = Kind::new("twin", &[], |member: &Member, name, _| {
-        fixed_lock(name, member.client.clone(), in_turn_at_home)
-    })
-    .queues();
-    let twin = Family {
-        server: zookeeper,
-        kind: &TWIN,
-    };
+    static TWIN: Kind<ZooKeeper> =
+        Kind::new("twin", &[], |member: &Member, name, _| fixed_lock(name, member.client.clone(), in_turn_at_home))
+            .queues();
+    let twin = Family { server: zookeeper, kind: &TWIN };
     let verdict = clauses::waiters_are_served_in_order_of_arrival(twin).await;
     caught(verdict, "the waiter is queued")
 }

@@ -46,20 +46,14 @@ where
         once().await?;
     }
     let commands = commands.end().await?;
-    ensure!(
-        commands == MAX_ROUND_TRIPS * TIMES,
-        "round trips: {commands} for {TIMES}"
-    );
+    ensure!(commands == MAX_ROUND_TRIPS * TIMES, "round trips: {commands} for {TIMES}");
     let before = allocations();
     for _ in 0..TIMES {
         once().await?;
     }
     let count = allocations() - before;
     // Ten more for what happens once in a while.
-    ensure!(
-        count <= most * TIMES + 10,
-        "allocations: {count} for {TIMES}, more than {most} each"
-    );
+    ensure!(count <= most * TIMES + 10, "allocations: {count} for {TIMES}, more than {most} each");
     Ok(())
 }
 
@@ -70,10 +64,7 @@ async fn pass(lock: impl Lock) -> Result<(), LockError> {
 /// The tests; without a client they are only listed.
 fn all(runtime: &Handle, server: Option<(&str, &RedisClient)>) -> Vec<Trial> {
     let test = |name: &str, of: fn(String, RedisClient) -> harness::Ends| {
-        let (runtime, server) = (
-            runtime.clone(),
-            server.map(|(url, client)| (url.to_owned(), client.clone())),
-        );
+        let (runtime, server) = (runtime.clone(), server.map(|(url, client)| (url.to_owned(), client.clone())));
         Trial::test(name, move || {
             let (url, client) = server.ok_or("it is only listed")?;
             runtime.block_on(outcome(of(url, client), TEST_TIMEOUT))
@@ -105,14 +96,7 @@ fn all(runtime: &Handle, server: Option<(&str, &RedisClient)>) -> Vec<Trial> {
     all.push(test("a_permit_costs_what_is_said", |url, redis| {
         Box::pin(async move {
             redis.semaphore("permits").try_set_permits(1).await?;
-            let once = || async {
-                redis
-                    .semaphore("permits")
-                    .acquire(1, WAIT)
-                    .await?
-                    .release()
-                    .await
-            };
+            let once = || async { redis.semaphore("permits").acquire(1, WAIT).await?.release().await };
             check(&url, 36, once).await
         })
     }));
@@ -122,10 +106,7 @@ fn all(runtime: &Handle, server: Option<(&str, &RedisClient)>) -> Vec<Trial> {
                 redis.lock("twin").holder().await?;
                 pass(redis.lock("twin")).await
             };
-            caught(
-                check(&url, MOST_OF_LOCK, once).await,
-                "round trips: 300 for 100",
-            )
+            caught(check(&url, MOST_OF_LOCK, once).await, "round trips: 300 for 100")
         })
     }));
     all.push(test("more_allocations_are_refused", |url, redis| {
@@ -145,10 +126,7 @@ fn all(runtime: &Handle, server: Option<(&str, &RedisClient)>) -> Vec<Trial> {
 fn main() -> ExitCode {
     let mut arguments = Arguments::from_args();
     arguments.test_threads = Some(1);
-    let runtime = Builder::new_multi_thread()
-        .worker_threads(1)
-        .enable_all()
-        .build();
+    let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build();
     let runtime = runtime.expect("a runtime");
     if arguments.list {
         return libtest_mimic::run(&arguments, all(runtime.handle(), None)).exit_code();
@@ -170,10 +148,7 @@ fn main() -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    let tests = all(
-        runtime.handle(),
-        Some((lab.addresses().first_redis(), &client)),
-    );
+    let tests = all(runtime.handle(), Some((lab.addresses().first_redis(), &client)));
     let conclusion = libtest_mimic::run(&arguments, tests);
     runtime.block_on(lab.stop());
     conclusion.exit_code()

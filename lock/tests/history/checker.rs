@@ -215,24 +215,11 @@ impl History {
 
     fn sure(&self) -> impl Iterator<Item = Sure<'_>> {
         self.all().filter_map(|(number, call)| {
-            let (Asks::Hold(share), Some((from, Answer::Yes(fence)))) = (call.asks, call.answer)
-            else {
+            let (Asks::Hold(share), Some((from, Answer::Yes(fence)))) = (call.asks, call.answer) else {
                 return None;
             };
-            let to = call
-                .looks
-                .iter()
-                .filter(|look| !look.lost)
-                .map(|look| look.at)
-                .max()?;
-            (from <= to).then_some(Sure {
-                number,
-                call,
-                share,
-                fence,
-                from,
-                to,
-            })
+            let to = call.looks.iter().filter(|look| !look.lost).map(|look| look.at).max()?;
+            (from <= to).then_some(Sure { number, call, share, fence, from, to })
         })
     }
 
@@ -283,17 +270,14 @@ fn sure_holders_exclude_each_other(history: &History) -> Vec<Verdict> {
         let permits: u32 = inside().map(Sure::permits).sum();
         if permits > history.promise.permits {
             let (most, at) = (history.promise.permits, one.from);
-            found.push(broken(format!(
-                "{permits} of {most} permits are held at {at:?}"
-            )));
+            found.push(broken(format!("{permits} of {most} permits are held at {at:?}")));
         }
         let alone = |other: &&Sure<'_>| one.permits() + other.permits() == 0 && !one.is_with(other);
-        found.extend(inside().find(alone).map(|other| {
-            broken(format!(
-                "both hold it at {:?}: {:?} and {:?}",
-                one.from, one.call, other.call
-            ))
-        }));
+        found.extend(
+            inside()
+                .find(alone)
+                .map(|other| broken(format!("both hold it at {:?}: {:?} and {:?}", one.from, one.call, other.call))),
+        );
     }
     found
 }
@@ -312,12 +296,8 @@ fn fences_rise(history: &History) -> Vec<Verdict> {
             // A re-entry has the fence of its hold, which the owner may have asked for before it knew of `one`. The first
             // call may have been answered after it: beside another reader only.
             let again = || {
-                let same = |earlier: &&Sure<'_>| {
-                    (earlier.call.by, earlier.fence) == (other.call.by, other.fence)
-                };
-                let began = |earlier: &Sure<'_>| {
-                    earlier.from < one.from || (!apart && earlier.call.asked <= one.from)
-                };
+                let same = |earlier: &&Sure<'_>| (earlier.call.by, earlier.fence) == (other.call.by, other.fence);
+                let began = |earlier: &Sure<'_>| earlier.from < one.from || (!apart && earlier.call.asked <= one.from);
                 sure.iter().filter(same).any(began)
             };
             if before && !rises && !again() {
@@ -337,13 +317,8 @@ fn calls_end(history: &History) -> Vec<Verdict> {
         let limit = call.asked + call.wait + history.promise.answer;
         match call.answer {
             Some((at, _)) if at <= limit => {}
-            Some((at, _)) => found.push(broken(format!(
-                "a call took {:?}: {call:?}",
-                at - call.asked
-            ))),
-            None if history.end > limit => {
-                found.push(broken(format!("a call never ends: {call:?}")))
-            }
+            Some((at, _)) => found.push(broken(format!("a call took {:?}: {call:?}", at - call.asked))),
+            None if history.end > limit => found.push(broken(format!("a call never ends: {call:?}"))),
             None => found.push(Verdict::Unknown(format!("a call is under way: {call:?}"))),
         }
         if matches!(call.answer, Some((_, Answer::Refused))) {
@@ -354,17 +329,11 @@ fn calls_end(history: &History) -> Vec<Verdict> {
 }
 
 fn no_wait_is_cut_short(history: &History) -> Vec<Verdict> {
-    let waits = |asks| {
-        matches!(
-            asks,
-            Asks::Hold(_) | Asks::Pass | Asks::Enter | Asks::Leave { .. }
-        )
-    };
-    let short = |(_, call): &(usize, &Call)| matches!(call.answer, Some((at, Answer::No)) if at < call.asked + call.wait);
+    let waits = |asks| matches!(asks, Asks::Hold(_) | Asks::Pass | Asks::Enter | Asks::Leave { .. });
+    let short =
+        |(_, call): &(usize, &Call)| matches!(call.answer, Some((at, Answer::No)) if at < call.asked + call.wait);
     let short = history.of(waits).filter(short);
-    short
-        .map(|(_, call)| broken(format!("it gave up before its wait was over: {call:?}")))
-        .collect()
+    short.map(|(_, call)| broken(format!("it gave up before its wait was over: {call:?}"))).collect()
 }
 
 /// The calls that may exclude `call` at some time between these.
@@ -383,8 +352,8 @@ fn in_the_way<'a>(
         let together = read && call.by != other.by;
         // A lost, dropped or unanswered hold may remain for any time.
         let given_back = |release: &&Call| release.yes().is_some_and(|(at, _)| at <= from);
-        let is_over = matches!(other.answer, Some((at, Answer::No)) if at < from)
-            || ends.get(&n).is_some_and(given_back);
+        let is_over =
+            matches!(other.answer, Some((at, Answer::No)) if at < from) || ends.get(&n).is_some_and(given_back);
         let there = n != number && other.asked <= to && !together && !is_over;
         there.then_some(other)
     })
@@ -407,9 +376,7 @@ fn what_nobody_has_is_not_taken(history: &History) -> Vec<Verdict> {
         *at < call.asked + call.lease && others.next().is_none()
     };
     let found = taken(history).filter(free);
-    found
-        .map(|(_, call, _)| broken(format!("taken, and nobody has it: {call:?}")))
-        .collect()
+    found.map(|(_, call, _)| broken(format!("taken, and nobody has it: {call:?}"))).collect()
 }
 
 /// Nobody waits for a lock that was released.
@@ -435,18 +402,14 @@ fn owners_come_in_again(history: &History) -> Vec<Verdict> {
     let holds = |(number, call, at): &(usize, &Call, Time)| {
         let own = sure.iter().filter(|one| one.call.by == call.by);
         let mut own = own.filter(|one| one.from < call.asked && *at <= one.to);
-        let may = |one: &Sure<'_>| {
-            call.asks == Asks::Hold(Share::Reader) || call.asks == Asks::Hold(one.share)
-        };
-        let mut others = history.all().filter(|(n, other)| {
-            *n != *number && other.by == call.by && !other.answered_before(call.asked)
-        });
+        let may = |one: &Sure<'_>| call.asks == Asks::Hold(Share::Reader) || call.asks == Asks::Hold(one.share);
+        let mut others = history
+            .all()
+            .filter(|(n, other)| *n != *number && other.by == call.by && !other.answered_before(call.asked));
         own.any(may) && others.all(|(_, other)| other.asked > *at)
     };
     let found = taken(history).filter(holds);
-    found
-        .map(|(_, call, _)| broken(format!("taken, and its owner holds it: {call:?}")))
-        .collect()
+    found.map(|(_, call, _)| broken(format!("taken, and its owner holds it: {call:?}"))).collect()
 }
 
 fn lost_is_lost(history: &History) -> Vec<Verdict> {
@@ -462,9 +425,7 @@ fn lost_is_lost(history: &History) -> Vec<Verdict> {
             && let Some((_, answer)) = released
             && !matches!(answer, Answer::Lost | Answer::Gone)
         {
-            found.push(broken(format!(
-                "what was lost was released, {answer:?}: {call:?}"
-            )));
+            found.push(broken(format!("what was lost was released, {answer:?}: {call:?}")));
         }
     }
     found
@@ -477,22 +438,17 @@ fn closed_before<'a>(history: &'a History, pass: &'a Call) -> Option<(u64, &'a C
         _ => None,
     });
     let before = closed.filter(|(at, ..)| *at < pass.asked);
-    before
-        .max_by_key(|(at, ..)| *at)
-        .map(|(_, count, call)| (count, call))
+    before.max_by_key(|(at, ..)| *at).map(|(_, count, call)| (count, call))
 }
 
 fn gates_stay_closed(history: &History) -> Vec<Verdict> {
     let mut found = Vec::new();
     for (_, pass) in history.of(|asks| asks == Asks::Pass) {
-        let (Some((at, _)), Some((count, close))) = (pass.yes(), closed_before(history, pass))
-        else {
+        let (Some((at, _)), Some((count, close))) = (pass.yes(), closed_before(history, pass)) else {
             continue;
         };
         let opens = history.of(|asks| asks == Asks::Open);
-        let opens = opens
-            .filter(|(_, open)| open.may_be_done(close.asked, at))
-            .count();
+        let opens = opens.filter(|(_, open)| open.may_be_done(close.asked, at)).count();
         if (opens as u64) < count {
             found.push(broken(format!("open after {opens} of {count}: {pass:?}")));
         }
@@ -506,18 +462,13 @@ fn gates_wake(history: &History) -> Vec<Verdict> {
         let Some((given_up, Answer::No)) = pass.answer else {
             continue;
         };
-        let closes = || {
-            history
-                .of(|asks| matches!(asks, Asks::Close(_)))
-                .map(|(_, call)| call)
-        };
+        let closes = || history.of(|asks| matches!(asks, Asks::Close(_))).map(|(_, call)| call);
         let opened = history.of(|asks| asks == Asks::Open).find(|(_, open)| {
             let Some((at, Some(0))) = open.yes() else {
                 return false;
             };
             let in_time = at + history.promise.news < pass.asked + pass.wait;
-            let stays =
-                closes().all(|close| close.asked > given_up || close.answered_before(open.asked));
+            let stays = closes().all(|close| close.asked > given_up || close.answered_before(open.asked));
             in_time && stays
         });
         found.extend(opened.map(|(_, open)| broken(format!("{pass:?} slept through {open:?}"))));
@@ -545,12 +496,7 @@ impl History {
     fn members(&self) -> Vec<Member<'_>> {
         let ends = self.ends();
         let enters = self.of(|asks| asks == Asks::Enter);
-        enters
-            .map(|(number, enter)| Member {
-                enter,
-                leave: ends.get(&number).copied(),
-            })
-            .collect()
+        enters.map(|(number, enter)| Member { enter, leave: ends.get(&number).copied() }).collect()
     }
 }
 
@@ -560,9 +506,7 @@ fn members_enter_together(history: &History) -> Vec<Verdict> {
     // The members that may have been there while one entered.
     let company = |enter: &Call, at| -> Vec<usize> {
         let all = members.iter().enumerate();
-        all.filter(|(_, other)| other.may_be_there(enter.asked, at))
-            .map(|(n, _)| n)
-            .collect()
+        all.filter(|(_, other)| other.may_be_there(enter.asked, at)).map(|(n, _)| n).collect()
     };
     let (mut sound, mut late) = (HashSet::new(), Vec::new());
     for (n, Member { enter, .. }) in members.iter().enumerate() {
@@ -588,9 +532,7 @@ fn members_enter_together(history: &History) -> Vec<Verdict> {
             break;
         }
     }
-    late.iter()
-        .map(|(n, _)| broken(format!("one enters alone: {:?}", members[*n].enter)))
-        .collect()
+    late.iter().map(|(n, _)| broken(format!("one enters alone: {:?}", members[*n].enter))).collect()
 }
 
 /// Nobody has left before every member inside with it began to leave.
@@ -638,9 +580,7 @@ fn counts_add_up(history: &History) -> Vec<Verdict> {
         let least = done.count() as u64 + own;
         let most = adds().filter(|add| add.may_be_done(Time::ZERO, at)).count() as u64;
         if !(least..=most).contains(&value) {
-            found.push(broken(format!(
-                "{value} is not {least} to {most}: {call:?}"
-            )));
+            found.push(broken(format!("{value} is not {least} to {most}: {call:?}")));
         }
     }
     found

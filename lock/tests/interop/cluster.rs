@@ -17,9 +17,7 @@ const ROUNDS: usize = 5;
 pub(crate) async fn each_side_excludes_and_wakes_the_other(library: Library) -> Result<()> {
     let cluster = OwnCluster::start().await?;
     let nodes = cluster.nodes.iter();
-    let nodes: Vec<_> = nodes
-        .map(|node| format!("redis://{}", node.way.address()))
-        .collect();
+    let nodes: Vec<_> = nodes.map(|node| format!("redis://{}", node.way.address())).collect();
     let peer = Peer::start(library, "cluster", &nodes.join(","), None).await?;
     let ours = RedisClient::new(cluster.options())?;
     for kind in ["lock", "fair", "write"] {
@@ -42,8 +40,7 @@ pub(crate) async fn each_side_excludes_and_wakes_the_other(library: Library) -> 
 
 async fn one(peer: &Peer, kind: &str, name: &str, lock: impl Lock + Clone + 'static) -> Result<()> {
     let held = lock.acquire(SOON).await?;
-    peer.must("java", format!("try {kind} {name}"), false)
-        .await?;
+    peer.must("java", format!("try {kind} {name}"), false).await?;
     let mut waits = peer.tell("java", format!("acquire {kind} {name}"));
     peer.round_trip().await?;
     tokio::time::sleep(SHORT).await;
@@ -63,9 +60,6 @@ async fn one(peer: &Peer, kind: &str, name: &str, lock: impl Lock + Clone + 'sta
     let freed = Instant::now();
     peer.ask("java", format!("release {kind} {name}")).await?;
     let guard = waiter.await??;
-    println!(
-        "{kind}: java in after {java:?}, ours after {:?}",
-        freed.elapsed()
-    );
+    println!("{kind}: java in after {java:?}, ours after {:?}", freed.elapsed());
     Ok(guard.release().await?)
 }

@@ -41,35 +41,17 @@ impl Contender {
             Side::Theirs(..) => None,
         };
         let held = Vec::new();
-        Self {
-            object,
-            who,
-            handle,
-            held,
-        }
+        Self { object, who, handle, held }
     }
 
     /// The same owner, or thread, with a lock of another kind.
     pub(crate) fn with(&self, kind: Kind) -> Self {
-        Self::new(
-            Object {
-                kind,
-                ..self.object.clone()
-            },
-            self.who.clone(),
-        )
+        Self::new(Object { kind, ..self.object.clone() }, self.who.clone())
     }
 
     /// What the server calls it, where that is known: a thread of Redisson's.
     pub(crate) async fn id(&self) -> Result<Option<String>> {
-        let Side::Theirs(
-            peer @ Peer {
-                library: Library::Redisson(_),
-                ..
-            },
-            thread,
-        ) = &self.who
-        else {
+        let Side::Theirs(peer @ Peer { library: Library::Redisson(_), .. }, thread) = &self.who else {
             return Ok(None);
         };
         let owner = peer.ask(thread, "owner").await?;
@@ -99,20 +81,13 @@ impl Contender {
     /// That theirs says so of what it contends for.
     pub(crate) async fn ensure_says(&self, verb: &str, expected: impl Display) -> Result<()> {
         let said = self.ask(verb, "").await?;
-        ensure!(
-            said == expected.to_string(),
-            "{self}: {verb} is {said}, not {expected}"
-        );
+        ensure!(said == expected.to_string(), "{self}: {verb} is {said}, not {expected}");
         Ok(())
     }
 
     /// Takes what must be free.
     pub(crate) async fn take(&mut self) -> Result<()> {
-        let wait = if self.is_theirs() {
-            AT_ONCE
-        } else {
-            Duration::ZERO
-        };
+        let wait = if self.is_theirs() { AT_ONCE } else { Duration::ZERO };
         ensure!(self.try_within(wait).await?, "{self}: it is not free");
         Ok(())
     }
@@ -134,11 +109,7 @@ impl Contender {
 
     /// Gives it back, where there is something to give back.
     pub(crate) async fn release_lock(&mut self) -> Result<()> {
-        if self.object.kind.is_gate() {
-            Ok(())
-        } else {
-            self.release().await
-        }
+        if self.object.kind.is_gate() { Ok(()) } else { self.release().await }
     }
 
     /// Takes it when its turn comes.
@@ -158,10 +129,7 @@ impl Contender {
             None if wait == SOON => PendingAnswer::Theirs(self.tell("acquire", "")),
             None => PendingAnswer::Theirs(self.tell("try", wait.as_millis())),
         };
-        PendingCall {
-            contender: self,
-            coming,
-        }
+        PendingCall { contender: self, coming }
     }
 
     /// Starts to wait, and returns once that is visible: in a queue, or as a subscription. If another contender of its
@@ -177,10 +145,7 @@ impl Contender {
         let before = object.waiting().await?;
         let mut waiting = self.begin(wait);
         if is_counted || before == Some(0) {
-            until("one more waits", async || {
-                Ok(object.waiting().await? > before)
-            })
-            .await?;
+            until("one more waits", async || Ok(object.waiting().await? > before)).await?;
         } else {
             waiting.ensure_sleeping().await?;
         }
@@ -195,15 +160,10 @@ impl Contender {
     /// Begins to release its last hold.
     pub(crate) fn begin_release(&mut self) -> PendingCall<'_> {
         let coming = match &self.who {
-            Side::Ours(process, _) => {
-                PendingAnswer::of(process.release(self.held.pop(), &self.object))
-            }
+            Side::Ours(process, _) => PendingAnswer::of(process.release(self.held.pop(), &self.object)),
             Side::Theirs(..) => PendingAnswer::Theirs(self.tell("release", "")),
         };
-        PendingCall {
-            contender: self,
-            coming,
-        }
+        PendingCall { contender: self, coming }
     }
 
     /// That what it took is not its own any more.
@@ -212,8 +172,8 @@ impl Contender {
             bail!("{self} released what it did not have");
         };
         let lost = refused.downcast_ref::<LockError>();
-        let known = matches!(lost, Some(LockError::Lost { .. }))
-            || format!("{refused:#}").contains("IllegalMonitorState");
+        let known =
+            matches!(lost, Some(LockError::Lost { .. })) || format!("{refused:#}").contains("IllegalMonitorState");
         if known { Ok(()) } else { Err(refused) }
     }
 
@@ -242,10 +202,7 @@ impl Contender {
                 (self.ask("number", "").await?.parse()?, number.min(most))
             }
         };
-        ensure!(
-            seen == i64::from(expected),
-            "{self} sees {seen}, not {expected}"
-        );
+        ensure!(seen == i64::from(expected), "{self} sees {seen}, not {expected}");
         Ok(())
     }
 }
@@ -273,9 +230,7 @@ enum PendingAnswer {
 
 impl PendingAnswer {
     fn of(outcome: BoxFuture<'static, Outcome>) -> Self {
-        Self::Ours(tokio::spawn(
-            outcome.map(|outcome| (outcome, Instant::now())),
-        ))
+        Self::Ours(tokio::spawn(outcome.map(|outcome| (outcome, Instant::now()))))
     }
 }
 
@@ -298,9 +253,7 @@ impl PendingCall<'_> {
     /// Checks that it acquires; returns when.
     pub(crate) async fn comes(self) -> Result<Instant> {
         let who = self.contender.to_string();
-        self.ends()
-            .await?
-            .with_context(|| format!("{who} waited in vain"))
+        self.ends().await?.with_context(|| format!("{who} waited in vain"))
     }
 
     /// Checks that its wait ends without the lock.

@@ -9,11 +9,7 @@ async fn a_waiter_comes_in_after_the_last_release_and_no_sooner(pair: Pair) -> R
     let [mut holder, mut waiter] = [pair.first(), pair.second()];
     let mut bystander = pair.ours_in(1);
     // kazoo's lock is not re-entrant.
-    let holds = if pair.peer.library == Library::Kazoo {
-        1
-    } else {
-        2
-    };
+    let holds = if pair.peer.library == Library::Kazoo { 1 } else { 2 };
     for _ in 0..holds {
         holder.take().await?;
     }
@@ -65,10 +61,7 @@ async fn a_wait_that_ends_takes_nothing(pair: Pair) -> Result<()> {
     pair.set_permits().await?;
     holder.hold_up().await?;
     let queue = pair.queue().await?;
-    ensure!(
-        !impatient.try_within(SHORT).await?,
-        "it got in beside the holder"
-    );
+    ensure!(!impatient.try_within(SHORT).await?, "it got in beside the holder");
     if let Some(queue) = queue {
         pair.until_queue(queue).await?;
     }

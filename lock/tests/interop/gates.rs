@@ -14,10 +14,7 @@ async fn both_are_held_up_until_it_is_open(pair: Pair) -> Result<()> {
     for again in [&first, &second] {
         // Curator accepts a present barrier as its own.
         let is_closed = again.set().await?;
-        ensure!(
-            !is_closed || pair.kind == Kind::Barrier && again.is_theirs(),
-            "{again} closed it twice"
-        );
+        ensure!(!is_closed || pair.kind == Kind::Barrier && again.is_theirs(), "{again} closed it twice");
     }
     let [mut one, mut other] = [pair.first(), pair.second()];
     let mut one_waits = one.waits().await?;
@@ -61,10 +58,7 @@ async fn both_enter_and_leave_a_double_barrier_together(pair: Pair) -> Result<()
     let mut other_leaves = other.begin_release();
     let early_leaves = early.begin_release();
     // The late one; the first by name, if that is another; and `ready`.
-    until("those who left are gone", async || {
-        Ok(pair.queue().await? <= Some(3))
-    })
-    .await?;
+    until("those who left are gone", async || Ok(pair.queue().await? <= Some(3))).await?;
     one_leaves.ensure_sleeping().await?;
     other_leaves.ensure_sleeping().await?;
     for leaving in [late.begin_release(), one_leaves, other_leaves, early_leaves] {
@@ -77,8 +71,7 @@ async fn both_enter_and_leave_a_double_barrier_together(pair: Pair) -> Result<()
 #[apply(clause!)]
 #[over(curators_double, Once)]
 async fn a_member_that_gives_up_is_not_counted_by_curator(pair: Pair) -> Result<()> {
-    let [mut ours, mut a, mut b, mut c] =
-        [pair.ours(), pair.theirs(), pair.theirs(), pair.theirs()];
+    let [mut ours, mut a, mut b, mut c] = [pair.ours(), pair.theirs(), pair.theirs(), pair.theirs()];
     ensure!(!ours.try_within(SHORT).await?, "it entered alone");
     pair.until_queue(0).await?;
     let mut entering = [a.waits().await?, b.waits().await?, c.waits().await?];
@@ -90,12 +83,7 @@ async fn a_member_that_gives_up_is_not_counted_by_curator(pair: Pair) -> Result<
     for waiting in entering {
         waiting.comes().await?;
     }
-    for leaving in [
-        a.begin_release(),
-        b.begin_release(),
-        c.begin_release(),
-        ours.begin_release(),
-    ] {
+    for leaving in [a.begin_release(), b.begin_release(), c.begin_release(), ours.begin_release()] {
         leaving.comes().await?;
     }
     Ok(())

@@ -56,9 +56,7 @@ impl Stage {
         let servers = lab.addresses();
         let mut stage = Self {
             redis: Server::Redis(redis::Redis::at(servers.redis[0].url.clone()).await?),
-            zookeeper: Server::ZooKeeper(
-                zookeeper::ZooKeeper::at(servers.zookeeper.connect.clone()).await?,
-            ),
+            zookeeper: Server::ZooKeeper(zookeeper::ZooKeeper::at(servers.zookeeper.connect.clone()).await?),
             peers: Vec::new(),
         };
         let starting = Library::ALL.map(|library| stage.start(library, "peer", None));
@@ -67,12 +65,7 @@ impl Stage {
     }
 
     /// Starts a peer with this library and this watchdog (`None`: the library's own); `log` is the name of its log.
-    pub(crate) async fn start(
-        &self,
-        library: Library,
-        log: &str,
-        watchdog: Option<Duration>,
-    ) -> Result<Peer> {
+    pub(crate) async fn start(&self, library: Library, log: &str, watchdog: Option<Duration>) -> Result<Peer> {
         Peer::start(library, log, self.server(library).address(), watchdog).await
     }
 
@@ -116,9 +109,7 @@ fn main() -> ExitCode {
     let (lab, stage) = match started {
         Ok(started) => started,
         Err(error) => {
-            eprintln!(
-                "the servers and the other processes must run, for no test is skipped: {error:?}"
-            );
+            eprintln!("the servers and the other processes must run, for no test is skipped: {error:?}");
             return ExitCode::FAILURE;
         }
     };

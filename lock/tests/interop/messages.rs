@@ -54,10 +54,7 @@ async fn woken_by_the_message(pair: &Pair, held: Kind) -> Result<()> {
         waits[ROUNDS / 2]
     };
     let (told, untold) = (median(told), median(untold));
-    ensure!(
-        told * TIMES < untold,
-        "{told:?} with a message, {untold:?} without one"
-    );
+    ensure!(told * TIMES < untold, "{told:?} with a message, {untold:?} without one");
     Ok(())
 }
 

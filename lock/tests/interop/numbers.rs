@@ -25,17 +25,10 @@ impl Pair {
 
     /// Curator's answer to `count VERB NAME ARGUMENT…` or `atomic …`; all come from one thread.
     async fn java(&self, verb: &str, arguments: impl Display) -> Result<String> {
-        self.peer
-            .ask("numbers", format!("{verb} {} {arguments}", self.name))
-            .await
+        self.peer.ask("numbers", format!("{verb} {} {arguments}", self.name)).await
     }
 
-    async fn java_says(
-        &self,
-        verb: &str,
-        arguments: impl Display,
-        expected: impl Display,
-    ) -> Result<()> {
+    async fn java_says(&self, verb: &str, arguments: impl Display, expected: impl Display) -> Result<()> {
         let command = format!("{verb} {} {arguments}", self.name);
         self.peer.must("numbers", command, expected).await
     }
@@ -87,10 +80,7 @@ async fn a_stale_count_is_refused_both_ways(pair: Pair) -> Result<()> {
     };
     let set = count.try_set(latest, 6).await?;
     ensure!(set.is_ok(), "our fresh set came to {set:?}");
-    until("java sees it", async || {
-        Ok(pair.java("count get", "").await? == "6")
-    })
-    .await
+    until("java sees it", async || Ok(pair.java("count get", "").await? == "6")).await
 }
 
 /// Either side may create the node.
@@ -101,10 +91,7 @@ async fn an_atomic_long_tells_both_the_same(pair: Pair) -> Result<()> {
     let number = ours.atomic_long(name);
     if pair.ours_first {
         let made = number.increment().await?;
-        ensure!(
-            (made.succeeded, made.before, made.after) == (true, 0, 1),
-            "{made:?}"
-        );
+        ensure!((made.succeeded, made.before, made.after) == (true, 0, 1), "{made:?}");
     } else {
         pair.java_says("atomic increment", "", "true 0 1").await?;
     }
@@ -112,18 +99,13 @@ async fn an_atomic_long_tells_both_the_same(pair: Pair) -> Result<()> {
     let added = number.add(BIG).await?;
     ensure!(added.before == 1, "it was 1, and ours added to {added:?}");
     let sum = BIG + 1;
-    pair.java_says("atomic add", -2, format!("true {sum} {}", sum - 2))
-        .await?;
+    pair.java_says("atomic add", -2, format!("true {sum} {}", sum - 2)).await?;
     let now = number.get().await?;
     ensure!(now == sum - 2, "{now}");
 
-    pair.java_says("atomic cas", format!("{now} -5"), format!("true {now} -5"))
-        .await?;
+    pair.java_says("atomic cas", format!("{now} -5"), format!("true {now} -5")).await?;
     let stale = number.compare_and_set(now, 9).await?;
-    ensure!(
-        !stale.succeeded && stale.before == -5,
-        "ours expected {now}: {stale:?}"
-    );
+    ensure!(!stale.succeeded && stale.before == -5, "ours expected {now}: {stale:?}");
     let fresh = number.compare_and_set(-5, 9).await?;
     ensure!(fresh.succeeded, "ours expected -5: {fresh:?}");
     let stale = pair.java("atomic cas", "-5 1").await?;
@@ -173,9 +155,7 @@ async fn a_side_that_asks_for_no_version_is_caught(pair: Pair) -> Result<()> {
     let now = crowd(&pair, async || {
         let (bytes, _) = outside.get_data(name).await?;
         let before = i64::from_be_bytes(bytes[..].try_into()?);
-        outside
-            .set_data(name, &(before + 1).to_be_bytes(), None)
-            .await?;
+        outside.set_data(name, &(before + 1).to_be_bytes(), None).await?;
         Ok(())
     })
     .await?;

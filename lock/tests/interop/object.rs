@@ -44,16 +44,8 @@ impl Display for Kind {
             Self::Fair => f.write_str("fair"),
             Self::Read => f.write_str("read"),
             Self::Write => f.write_str("write"),
-            Self::Permits {
-                all,
-                take,
-                lease: None,
-            } => write!(f, "permits/{all}/{take}"),
-            Self::Permits {
-                all,
-                take,
-                lease: Some(lease),
-            } => write!(f, "permits/{all}/{take}/{}", lease.as_millis()),
+            Self::Permits { all, take, lease: None } => write!(f, "permits/{all}/{take}"),
+            Self::Permits { all, take, lease: Some(lease) } => write!(f, "permits/{all}/{take}/{}", lease.as_millis()),
             Self::Latch(count) => write!(f, "latch/{count}"),
             Self::Barrier => f.write_str("barrier"),
             Self::Double(members) => write!(f, "double/{members}"),
@@ -109,18 +101,12 @@ impl Object {
     }
 
     pub(crate) async fn until_queue(&self, length: usize) -> Result<()> {
-        until(&format!("{length} in the queue"), async || {
-            Ok(self.queue().await? == Some(length))
-        })
-        .await
+        until(&format!("{length} in the queue"), async || Ok(self.queue().await? == Some(length))).await
     }
 
     /// Waits until `n` processes listen to its channel.
     pub(crate) async fn until_listening(&self, processes: usize) -> Result<()> {
-        until("they listen", async || {
-            Ok(self.redis().listeners(&self.name).await? == processes)
-        })
-        .await
+        until("they listen", async || Ok(self.redis().listeners(&self.name).await? == processes)).await
     }
 
     /// Waits until nothing is left but the counters and permanent settings.

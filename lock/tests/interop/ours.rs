@@ -43,9 +43,7 @@ where
 }
 
 fn lock(lock: impl Lock + Clone + 'static) -> Handle {
-    with(lock, |lock, wait| async move {
-        Ok(Grant::Guards(vec![lock.acquire(wait).await?]))
-    })
+    with(lock, |lock, wait| async move { Ok(Grant::Guards(vec![lock.acquire(wait).await?])) })
 }
 
 /// A latch's count, or a double barrier's members.
@@ -56,9 +54,7 @@ fn positive(number: u32) -> NonZeroU32 {
 fn semaphore(ours: &RedisClient, object: &Object) -> RedisSemaphore {
     let semaphore = ours.semaphore(&object.name);
     match object.kind {
-        Kind::Permits {
-            lease: Some(lease), ..
-        } => semaphore.lease(Lease::Fixed(lease)),
+        Kind::Permits { lease: Some(lease), .. } => semaphore.lease(Lease::Fixed(lease)),
         _ => semaphore,
     }
 }
@@ -85,41 +81,31 @@ impl Process {
                 })
             }
             (Self::Redis(ours), Kind::Latch(_)) => {
-                with(ours.latch(name), |latch, wait| async move {
-                    latch.wait(wait).await.map(|()| Grant::Done)
-                })
+                with(ours.latch(name), |latch, wait| async move { latch.wait(wait).await.map(|()| Grant::Done) })
             }
             (Self::ZooKeeper(ours), Kind::Lock) => lock(ours.lock(name).owner(owner)),
             (Self::ZooKeeper(ours), Kind::Read) => lock(ours.rw_lock(name).read().owner(owner)),
             (Self::ZooKeeper(ours), Kind::Write) => lock(ours.rw_lock(name).write().owner(owner)),
-            (Self::ZooKeeper(ours), Kind::Permits { all, take, .. }) => with(
-                ours.semaphore(name, all),
-                move |semaphore, wait| async move {
+            (Self::ZooKeeper(ours), Kind::Permits { all, take, .. }) => {
+                with(ours.semaphore(name, all), move |semaphore, wait| async move {
                     Ok(Grant::Guards(semaphore.acquire(take, wait).await?))
-                },
-            ),
-            (Self::ZooKeeper(ours), Kind::Barrier) => {
-                with(ours.barrier(name), |barrier, wait| async move {
-                    barrier.wait(wait).await.map(|()| Grant::Done)
                 })
             }
-            (Self::ZooKeeper(ours), Kind::Double(members)) => with(
-                ours.double_barrier(name, positive(members)),
-                |barrier, wait| async move {
+            (Self::ZooKeeper(ours), Kind::Barrier) => {
+                with(ours.barrier(name), |barrier, wait| async move { barrier.wait(wait).await.map(|()| Grant::Done) })
+            }
+            (Self::ZooKeeper(ours), Kind::Double(members)) => {
+                with(ours.double_barrier(name, positive(members)), |barrier, wait| async move {
                     let member = barrier.enter(wait).await?;
                     Ok(Grant::Member(barrier, member))
-                },
-            ),
+                })
+            }
             _ => unreachable!("this server has no {object}"),
         }
     }
 
     /// Releases a hold, or counts down or opens.
-    pub(crate) fn release(
-        &self,
-        held: Option<Grant>,
-        object: &Object,
-    ) -> BoxFuture<'static, Outcome> {
+    pub(crate) fn release(&self, held: Option<Grant>, object: &Object) -> BoxFuture<'static, Outcome> {
         let (process, Object { kind, name, .. }) = (self.clone(), object.clone());
         async move {
             let done = match (held, process, kind) {
@@ -130,12 +116,8 @@ impl Process {
                     true
                 }
                 (Some(Grant::Permit(permit)), ..) => permit.release().await.map(|()| true)?,
-                (Some(Grant::Member(barrier, member)), ..) => {
-                    barrier.leave(&member, SOON).await.map(|()| true)?
-                }
-                (_, Self::Redis(ours), Kind::Latch(_)) => {
-                    ours.latch(&name).count_down().await?.is_some()
-                }
+                (Some(Grant::Member(barrier, member)), ..) => barrier.leave(&member, SOON).await.map(|()| true)?,
+                (_, Self::Redis(ours), Kind::Latch(_)) => ours.latch(&name).count_down().await?.is_some(),
                 (_, Self::ZooKeeper(ours), Kind::Barrier) => ours.barrier(&name).remove().await?,
                 (_, _, kind) => kind == Kind::Nothing,
             };
@@ -148,12 +130,8 @@ impl Process {
     pub(crate) async fn set(&self, object: &Object) -> Result<bool, LockError> {
         let name = object.name.as_str();
         match (self, object.kind) {
-            (Self::Redis(ours), Kind::Permits { all, .. }) => {
-                semaphore(ours, object).try_set_permits(all).await
-            }
-            (Self::Redis(ours), Kind::Latch(count)) => {
-                ours.latch(name).try_set_count(positive(count)).await
-            }
+            (Self::Redis(ours), Kind::Permits { all, .. }) => semaphore(ours, object).try_set_permits(all).await,
+            (Self::Redis(ours), Kind::Latch(count)) => ours.latch(name).try_set_count(positive(count)).await,
             (Self::ZooKeeper(ours), Kind::Barrier) => ours.barrier(name).set().await,
             _ => unreachable!("nobody sets {object}"),
         }
@@ -163,12 +141,8 @@ impl Process {
     pub(crate) async fn number(&self, object: &Object) -> Result<Option<i64>> {
         let name = object.name.as_str();
         Ok(match (self, object.kind) {
-            (Self::Redis(ours), Kind::Permits { .. }) => {
-                Some(semaphore(ours, object).available_permits().await?)
-            }
-            (Self::Redis(ours), Kind::Latch(_)) => {
-                Some(ours.latch(name).get_count().await?.try_into()?)
-            }
+            (Self::Redis(ours), Kind::Permits { .. }) => Some(semaphore(ours, object).available_permits().await?),
+            (Self::Redis(ours), Kind::Latch(_)) => Some(ours.latch(name).get_count().await?.try_into()?),
             _ => None,
         })
     }
@@ -176,11 +150,7 @@ impl Process {
     /// A round trip to the server.
     pub(crate) async fn round_trip(&self) -> Result<()> {
         match self {
-            Self::Redis(ours) => {
-                redis::cmd("PING")
-                    .exec_async(&mut ours.connection())
-                    .await?
-            }
+            Self::Redis(ours) => redis::cmd("PING").exec_async(&mut ours.connection()).await?,
             Self::ZooKeeper(ours) => drop(ours.session()?.check_stat("/").await?),
         }
         Ok(())

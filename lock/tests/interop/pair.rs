@@ -30,36 +30,18 @@ impl Deref for Pair {
 }
 
 impl Pair {
-    pub(crate) async fn new(
-        stage: &'static Stage,
-        library: Library,
-        kind: Kind,
-        ours_first: bool,
-    ) -> Result<Self> {
+    pub(crate) async fn new(stage: &'static Stage, library: Library, kind: Kind, ours_first: bool) -> Result<Self> {
         let (peer, server) = stage.peer(library);
         let processes = [server.process().await?, server.process().await?];
         let name = server.name();
         let object = Object { server, kind, name };
-        Ok(Self {
-            stage,
-            peer,
-            object,
-            ours_first,
-            processes,
-        })
+        Ok(Self { stage, peer, object, ours_first, processes })
     }
 
     /// The same sides, for another name.
     pub(crate) fn again(&self) -> Self {
         let name = self.server.name();
-        Self {
-            object: Object {
-                name,
-                ..self.object.clone()
-            },
-            processes: self.processes.clone(),
-            ..*self
-        }
+        Self { object: Object { name, ..self.object.clone() }, processes: self.processes.clone(), ..*self }
     }
 
     fn side(&self, ours: bool, process: usize) -> Contender {
@@ -108,10 +90,7 @@ impl Pair {
         if let (Server::Redis(_), Kind::Permits { .. }) = (self.server, self.kind) {
             let [first, second] = [self.first(), self.second()];
             ensure!(first.set().await?, "{first}: they were set before");
-            ensure!(
-                !second.set().await?,
-                "{second} set what the other side had set"
-            );
+            ensure!(!second.set().await?, "{second} set what the other side had set");
         }
         Ok(())
     }
@@ -119,9 +98,7 @@ impl Pair {
     /// Checks the number of free permits, on each side that can tell.
     pub(crate) async fn free_permits(&self, free: u32) -> Result<()> {
         match (self.server, self.kind) {
-            (Server::ZooKeeper(_), Kind::Permits { all, .. }) => {
-                self.until_queue((all - free) as usize).await
-            }
+            (Server::ZooKeeper(_), Kind::Permits { all, .. }) => self.until_queue((all - free) as usize).await,
             _ => self.both_see(free).await,
         }
     }
@@ -139,10 +116,7 @@ impl Pair {
         if let Some(field) = holder.id().await? {
             let holders = self.redis().holders(&self.name).await?;
             let shown = holders.get(&field);
-            ensure!(
-                shown.is_some_and(|shown| *shown == holds.to_string()),
-                "{holds} holds of {field} are {holders:?}"
-            );
+            ensure!(shown.is_some_and(|shown| *shown == holds.to_string()), "{holds} holds of {field} are {holders:?}");
         }
         Ok(())
     }
@@ -154,10 +128,7 @@ impl Pair {
             bystander.ensure_says("locked", locked).await?;
             bystander.ensure_says("held", false).await?;
             let lease: i64 = bystander.ask("ttl", "").await?.parse()?;
-            ensure!(
-                (lease > 0) == locked,
-                "{bystander} sees {lease} ms of a lease"
-            );
+            ensure!((lease > 0) == locked, "{bystander} sees {lease} ms of a lease");
         }
         Ok(())
     }

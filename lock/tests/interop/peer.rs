@@ -21,12 +21,7 @@ pub(crate) enum Library {
 
 impl Library {
     /// The Redisson whose format we use, and the newest.
-    pub(crate) const ALL: [Self; 4] = [
-        Self::Redisson("3.13.6"),
-        Self::Redisson("4.7.0"),
-        Self::Curator,
-        Self::Kazoo,
-    ];
+    pub(crate) const ALL: [Self; 4] = [Self::Redisson("3.13.6"), Self::Redisson("4.7.0"), Self::Curator, Self::Kazoo];
 
     /// The folder of the build, and its program; `None` if it is not built.
     fn built(self) -> Option<(PathBuf, Command)> {
@@ -77,18 +72,11 @@ pub(crate) struct Pending(Answer);
 impl Peer {
     /// Starts it, with a log of this name beside the build; it answers once it has connected. `watchdog`: Redisson's
     /// watchdog lease, or its default.
-    pub(crate) async fn start(
-        library: Library,
-        log: &str,
-        server: &str,
-        watchdog: Option<Duration>,
-    ) -> Result<Self> {
+    pub(crate) async fn start(library: Library, log: &str, server: &str, watchdog: Option<Duration>) -> Result<Self> {
         let not_built = || format!("{library} is not built: run `make interop`");
         let (folder, mut program) = library.built().with_context(not_built)?;
         let watchdog = watchdog.map(|lease| lease.as_millis().to_string());
-        program
-            .arg(server)
-            .envs(watchdog.map(|ms| ("WATCHDOG_MS", ms)));
+        program.arg(server).envs(watchdog.map(|ms| ("WATCHDOG_MS", ms)));
         let log = folder.join(format!("{log}.log"));
         let process = Process::start(library, program, &log).await?;
         Ok(Self { library, process })
@@ -111,19 +99,10 @@ impl Peer {
     }
 
     /// [`ask`](Self::ask) with an expected answer.
-    pub(crate) async fn must(
-        &self,
-        who: &str,
-        command: impl Display,
-        answer: impl Display,
-    ) -> Result<()> {
+    pub(crate) async fn must(&self, who: &str, command: impl Display, answer: impl Display) -> Result<()> {
         let command = command.to_string();
         let got = self.ask(who, &command).await?;
-        ensure!(
-            got == answer.to_string(),
-            "{}'s `{command}` came to {got}, not to {answer}",
-            self.library
-        );
+        ensure!(got == answer.to_string(), "{}'s `{command}` came to {got}, not to {answer}", self.library);
         Ok(())
     }
 

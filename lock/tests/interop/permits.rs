@@ -6,20 +6,12 @@ const ALL: u32 = 3;
 
 /// This many of three permits.
 fn taking(take: u32) -> Kind {
-    Kind::Permits {
-        all: ALL,
-        take,
-        lease: None,
-    }
+    Kind::Permits { all: ALL, take, lease: None }
 }
 
 /// Its lease ends within a test.
 fn brief() -> Kind {
-    Kind::Permits {
-        all: 1,
-        take: 1,
-        lease: Some(VISIBLE_WAIT),
-    }
+    Kind::Permits { all: 1, take: 1, lease: Some(VISIBLE_WAIT) }
 }
 
 #[apply(clause!)]
@@ -47,8 +39,7 @@ async fn permits_are_seen_by_both(pair: Pair) -> Result<()> {
 #[apply(clause!)]
 #[over(permits, Both)]
 async fn permits_come_from_several_holders_of_the_other_side(pair: Pair) -> Result<()> {
-    let [mut one, mut two, mut waiter] =
-        [pair.first().with(taking(1)), pair.first(), pair.second()];
+    let [mut one, mut two, mut waiter] = [pair.first().with(taking(1)), pair.first(), pair.second()];
     pair.set_permits().await?;
     one.take().await?;
     two.take().await?;
@@ -87,16 +78,10 @@ async fn curator_sees_the_leases_of_both(pair: Pair) -> Result<()> {
     ours.take().await?;
     let seen = pair.theirs().ask("participants", "").await?;
     let mut seen: Vec<&str> = seen.split(' ').collect();
-    let mut there = pair
-        .zookeeper()
-        .children(&format!("{}/leases", pair.name))
-        .await?;
+    let mut there = pair.zookeeper().children(&format!("{}/leases", pair.name)).await?;
     seen.sort_unstable();
     there.sort_unstable();
-    ensure!(
-        seen.len() == 3 && seen == there,
-        "java sees {seen:?}, and there are {there:?}"
-    );
+    ensure!(seen.len() == 3 && seen == there, "java sees {seen:?}, and there are {there:?}");
     ours.release().await?;
     theirs.release().await
 }

@@ -6,13 +6,8 @@ use super::support::*;
 #[apply(clause!)]
 #[over(queued, Both)]
 async fn turns_come_in_the_order_of_arrival(pair: Pair) -> Result<()> {
-    let [mut holder, mut first, mut second, mut third, mut late] = [
-        pair.first(),
-        pair.second(),
-        pair.first_elsewhere(),
-        pair.second_elsewhere(),
-        pair.second(),
-    ];
+    let [mut holder, mut first, mut second, mut third, mut late] =
+        [pair.first(), pair.second(), pair.first_elsewhere(), pair.second_elsewhere(), pair.second()];
     holder.take().await?;
     let ids = [first.id().await?, second.id().await?, third.id().await?];
     let waiting = first.waits().await?;
@@ -20,12 +15,8 @@ async fn turns_come_in_the_order_of_arrival(pair: Pair) -> Result<()> {
     let mut third_waits = third.waits().await?;
     if let Server::Redis(redis) = pair.server {
         let queue = redis.standing(&pair.name).await?;
-        let is_placed =
-            |(id, place): (&Option<String>, &String)| id.as_ref().is_none_or(|id| id == place);
-        ensure!(
-            ids.iter().zip(&queue).all(is_placed) && queue.len() == 3,
-            "{ids:?} came, and the queue is {queue:?}"
-        );
+        let is_placed = |(id, place): (&Option<String>, &String)| id.as_ref().is_none_or(|id| id == place);
+        ensure!(ids.iter().zip(&queue).all(is_placed) && queue.len() == 3, "{ids:?} came, and the queue is {queue:?}");
     }
 
     pair.lets_in(&mut holder, [waiting]).await?;
@@ -43,8 +34,7 @@ async fn turns_come_in_the_order_of_arrival(pair: Pair) -> Result<()> {
 #[apply(clause!)]
 #[over(queued, Both)]
 async fn a_waiter_that_gives_up_leaves_no_place(pair: Pair) -> Result<()> {
-    let [mut holder, mut impatient, mut patient] =
-        [pair.first(), pair.second(), pair.first_elsewhere()];
+    let [mut holder, mut impatient, mut patient] = [pair.first(), pair.second(), pair.first_elsewhere()];
     holder.take().await?;
     let waiting = impatient.waits_for(VISIBLE_WAIT).await?;
     let before = pair.queue().await?.context("a queue")?;
@@ -114,10 +104,7 @@ async fn curator_sees_one_queue_of_both(pair: Pair) -> Result<()> {
     let waiting = theirs.waits().await?;
     let queue = looks.ask("participants", "").await?;
     let (first, second) = queue.split_once(' ').context("two")?;
-    ensure!(
-        first == own && !second.contains(' '),
-        "ours is {own}, and java sees {queue}"
-    );
+    ensure!(first == own && !second.contains(' '), "ours is {own}, and java sees {queue}");
     pair.lets_in(&mut ours, [waiting]).await?;
     looks.ensure_says("participants", second).await?;
     theirs.release().await

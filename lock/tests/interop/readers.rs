@@ -9,10 +9,7 @@ use std::time::Duration;
 #[over(readers, Both)]
 async fn readers_of_both_are_together(pair: Pair) -> Result<()> {
     let [mut writer, mut other] = [pair.first(), pair.second()];
-    let [mut early, mut last] = [
-        pair.first().with(Kind::Read),
-        pair.second().with(Kind::Read),
-    ];
+    let [mut early, mut last] = [pair.first().with(Kind::Read), pair.second().with(Kind::Read)];
     early.take().await?;
     last.take().await?;
     for side in [pair.first(), pair.second()] {
@@ -24,10 +21,7 @@ async fn readers_of_both_are_together(pair: Pair) -> Result<()> {
     }
     if let Server::Redis(redis) = pair.server {
         let holders = redis.holders(&pair.name).await?;
-        ensure!(
-            holders.len() == 3 && holders["mode"] == "read",
-            "{holders:?}"
-        );
+        ensure!(holders.len() == 3 && holders["mode"] == "read", "{holders:?}");
         let theirs = pair.theirs();
         theirs.with(Kind::Read).ensure_says("locked", true).await?;
         theirs.ensure_says("locked", false).await?;
@@ -46,10 +40,7 @@ async fn readers_of_both_are_together(pair: Pair) -> Result<()> {
 #[over(readers, Both)]
 async fn a_writer_keeps_the_readers_of_the_other_out(pair: Pair) -> Result<()> {
     let [mut writer, mut other] = [pair.first(), pair.second()];
-    let [mut one, mut two] = [
-        pair.second().with(Kind::Read),
-        pair.second().with(Kind::Read),
-    ];
+    let [mut one, mut two] = [pair.second().with(Kind::Read), pair.second().with(Kind::Read)];
     writer.take().await?;
     refused([&mut one, &mut other]).await?;
     let mut one_waits = one.waits().await?;
@@ -96,10 +87,7 @@ async fn a_writer_that_steps_down_lets_readers_of_the_other_in(pair: Pair) -> Re
     pair.lets_in(&mut writing, [waiting]).await?;
     if let Server::Redis(redis) = pair.server {
         let holders = redis.holders(&pair.name).await?;
-        ensure!(
-            holders["mode"] == "read",
-            "it has not stepped down: {holders:?}"
-        );
+        ensure!(holders["mode"] == "read", "it has not stepped down: {holders:?}");
     }
     refused([&mut writer]).await?;
     reader.release().await?;
@@ -118,10 +106,7 @@ const JAVA: Duration = Duration::from_secs(2);
 async fn nobody_writes_beside_our_reader(pair: &Pair, java: Option<Duration>) -> Result<()> {
     let (redis, name) = (pair.redis(), pair.server.name());
     // It is up before we read, so that our lease is not renewed again while its own runs out.
-    let peer = pair
-        .stage
-        .start(pair.peer.library, "short", Some(JAVA))
-        .await?;
+    let peer = pair.stage.start(pair.peer.library, "short", Some(JAVA)).await?;
     peer.ask("reads", format!("locked read {name}")).await?;
     let lock = redis.reader(JAVA * 9, java)?.rw_lock(&name);
     let reader = lock.read().acquire(SOON).await?;
@@ -151,8 +136,5 @@ async fn a_java_watchdog_that_is_shorter_lets_nobody_in(pair: Pair) -> Result<()
 #[apply(clause!)]
 #[over(redissons_readers, Once)]
 async fn one_that_takes_a_java_watchdog_for_longer_is_caught(pair: Pair) -> Result<()> {
-    caught(
-        nobody_writes_beside_our_reader(&pair, None).await,
-        "a writer beside a reader",
-    )
+    caught(nobody_writes_beside_our_reader(&pair, None).await, "a writer beside a reader")
 }

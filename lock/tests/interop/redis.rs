@@ -61,8 +61,7 @@ impl Redis {
 
     /// The channels of this name that have subscribers.
     async fn channels(&self, name: &str) -> Result<Vec<String>> {
-        self.ask(cmd("PUBSUB").arg("CHANNELS").arg(format!("*{{{name}}}*")))
-            .await
+        self.ask(cmd("PUBSUB").arg("CHANNELS").arg(format!("*{{{name}}}*"))).await
     }
 
     /// The subscribed connections; each process has one.
@@ -71,8 +70,7 @@ impl Redis {
         if channels.is_empty() {
             return Ok(0);
         }
-        let told: HashMap<String, usize> =
-            self.ask(cmd("PUBSUB").arg("NUMSUB").arg(channels)).await?;
+        let told: HashMap<String, usize> = self.ask(cmd("PUBSUB").arg("NUMSUB").arg(channels)).await?;
         Ok(told.values().sum())
     }
 
@@ -102,10 +100,7 @@ impl Redis {
         let mut sorted = list.clone();
         sorted.sort();
         scored.sort();
-        ensure!(
-            sorted == scored,
-            "in the queue {sorted:?}, with a score {scored:?}"
-        );
+        ensure!(sorted == scored, "in the queue {sorted:?}, with a score {scored:?}");
         Ok(list)
     }
 
@@ -165,10 +160,7 @@ impl Redis {
     /// Checks that the copy still exists, and deletes it.
     pub(crate) async fn remove_copy(&self, copy: &str) -> Result<()> {
         let removed = self.outside().del(copy).await?;
-        ensure!(
-            removed == 1,
-            "the waiter has waited for the end of the lease"
-        );
+        ensure!(removed == 1, "the waiter has waited for the end of the lease");
         Ok(())
     }
 

@@ -56,26 +56,14 @@ pub(crate) mod over {
     };
     use std::time::Duration;
 
-    const PERMITS: Kind = Permits {
-        all: 3,
-        take: 2,
-        lease: None,
-    };
+    const PERMITS: Kind = Permits { all: 3, take: 2, lease: None };
     /// Longer than a test: none comes back by itself.
     const LEASE: Option<Duration> = Some(Duration::from_secs(3600));
-    const LEASED: Kind = Permits {
-        all: 1,
-        take: 1,
-        lease: LEASE,
-    };
+    const LEASED: Kind = Permits { all: 1, take: 1, lease: LEASE };
 
     /// Three of which each contender takes one.
     const fn singles(lease: Option<Duration>) -> Kind {
-        Permits {
-            all: 3,
-            take: 1,
-            lease,
-        }
+        Permits { all: 3, take: 1, lease }
     }
 
     macro_rules! over {

@@ -30,18 +30,10 @@ struct Outcome {
 impl Outcome {
     /// Never more than allowed, and sometimes as many; for a lock, no count lost and a real contest.
     fn ensure_exact(&self, pair: &Pair) -> Result<()> {
-        let Self {
-            sections,
-            counted,
-            most,
-            turns,
-        } = *self;
+        let Self { sections, counted, most, turns } = *self;
         if let Kind::Permits { all, .. } = pair.kind {
             ensure!(most <= all.into(), "{most} were inside at once");
-            ensure!(
-                most == i64::from(all),
-                "only {most} of {all} were inside at once"
-            );
+            ensure!(most == i64::from(all), "only {most} of {all} were inside at once");
             return Ok(());
         }
         ensure!(most == 1, "{most} were inside at once");
@@ -53,38 +45,20 @@ impl Outcome {
             // Among ten contenders that take turns, at least one in ten sections follows a peer's.
             Server::ZooKeeper(_) => 20,
         };
-        ensure!(
-            turns * rare >= sections,
-            "only {turns} turns in {sections} sections: hardly a contest"
-        );
+        ensure!(turns * rare >= sections, "only {turns} turns in {sections} sections: hardly a contest");
         Ok(())
     }
 }
 
 /// Runs all of the peers' sections, and `each` sections in each of our tasks; the `n`-th contends as `ours` says.
-async fn crowd(
-    pair: &Pair,
-    theirs: &[PeerShare],
-    each: i64,
-    ours: impl Fn(usize) -> Contender,
-) -> Result<Outcome> {
+async fn crowd(pair: &Pair, theirs: &[PeerShare], each: i64, ours: impl Fn(usize) -> Contender) -> Result<Outcome> {
     pair.set_permits().await?;
     pair.prepare().await?;
     let (last, turns) = (AtomicI64::new(0), AtomicI64::new(0));
-    let threads = theirs
-        .iter()
-        .flat_map(|them| (0..them.threads).map(move |_| them));
-    let others = threads.map(
-        async |PeerShare {
-                   peer, kind, each, ..
-               }| {
-            peer.count(
-                &peer.new_thread(),
-                format!("sections {kind} {} {each}", pair.name),
-            )
-            .await
-        },
-    );
+    let threads = theirs.iter().flat_map(|them| (0..them.threads).map(move |_| them));
+    let others = threads.map(async |PeerShare { peer, kind, each, .. }| {
+        peer.count(&peer.new_thread(), format!("sections {kind} {} {each}", pair.name)).await
+    });
     let tasks = (0..THREADS).map(async |n| {
         let (mut contender, mut most) = (ours(n), 0);
         for _ in 0..each {
@@ -99,10 +73,7 @@ async fn crowd(
         Ok(most)
     });
     let (others, tasks) = try_join(try_join_all(others), try_join_all(tasks)).await?;
-    let sections = theirs
-        .iter()
-        .map(|them| them.each * them.threads as i64)
-        .sum::<i64>();
+    let sections = theirs.iter().map(|them| them.each * them.threads as i64).sum::<i64>();
     Ok(Outcome {
         sections: sections + each * THREADS as i64,
         counted: pair.counted().await?,
@@ -112,12 +83,7 @@ async fn crowd(
 }
 
 fn as_many(pair: &Pair, each: i64) -> PeerShare {
-    PeerShare {
-        peer: pair.peer,
-        kind: pair.kind,
-        threads: THREADS,
-        each,
-    }
+    PeerShare { peer: pair.peer, kind: pair.kind, threads: THREADS, each }
 }
 
 /// Ten thousand sections in Redis; five thousand in ZooKeeper, with kazoo.
@@ -133,16 +99,9 @@ async fn mixed_sections_do_not_overlap(pair: Pair) -> Result<()> {
     let mut theirs = vec![as_many(&pair, each)];
     if let (Library::Curator, Kind::Lock) = (pair.peer.library, pair.kind) {
         let (peer, _) = pair.stage.peer(Library::Kazoo);
-        theirs.push(PeerShare {
-            peer,
-            kind: Kind::Lock,
-            threads: 2,
-            each: 300,
-        });
+        theirs.push(PeerShare { peer, kind: Kind::Lock, threads: 2, each: 300 });
     }
-    crowd(&pair, &theirs, each, |n| pair.ours_in(n % 2))
-        .await?
-        .ensure_exact(&pair)?;
+    crowd(&pair, &theirs, each, |n| pair.ours_in(n % 2)).await?.ensure_exact(&pair)?;
     if let Kind::Permits { all, .. } = pair.kind {
         pair.free_permits(all).await?;
     }
@@ -167,12 +126,7 @@ async fn a_side_that_does_not_ask_is_caught(pair: Pair) -> Result<()> {
 #[apply(clause!)]
 #[over(kazoo, Once)]
 async fn kazoo_with_its_own_names_is_caught(pair: Pair) -> Result<()> {
-    let theirs = PeerShare {
-        peer: pair.peer,
-        kind: Kind::Stock,
-        threads: 2,
-        each: 100,
-    };
+    let theirs = PeerShare { peer: pair.peer, kind: Kind::Stock, threads: 2, each: 100 };
     let outcome = crowd(&pair, &[theirs], 100, |_| pair.ours()).await?;
     caught(outcome.ensure_exact(&pair), "inside at once")
 }

@@ -27,19 +27,14 @@ pub(crate) const VISIBLE_WAIT: Duration = Duration::from_secs(5);
 /// A wait that should end without the lock.
 pub(crate) const SHORT: Duration = Duration::from_millis(200);
 
-pub(crate) async fn until<F: Future<Output = Result<bool>>>(
-    what: &str,
-    condition: impl Fn() -> F,
-) -> Result<()> {
+pub(crate) async fn until<F: Future<Output = Result<bool>>>(what: &str, condition: impl Fn() -> F) -> Result<()> {
     let holds = async {
         while !condition().await? {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
         Ok(())
     };
-    tokio::time::timeout(SOON, holds)
-        .await
-        .with_context(|| format!("never came: {what}"))?
+    tokio::time::timeout(SOON, holds).await.with_context(|| format!("never came: {what}"))?
 }
 
 /// Checks that none of these acquires now.

@@ -59,9 +59,7 @@ async fn a_java_waiter_is_served_among_two_busy_processes_of_ours(pair: Pair) ->
 #[over(redisson, Once)]
 async fn one_of_ours_is_served_among_two_busy_java_processes(pair: Pair) -> Result<()> {
     let second = pair.stage.start(pair.peer.library, "second", None).await?;
-    let crowd = [pair.peer, &second]
-        .into_iter()
-        .flat_map(|java| (0..CROWD).map(|_| busy_java(&pair, java)));
+    let crowd = [pair.peer, &second].into_iter().flat_map(|java| (0..CROWD).map(|_| busy_java(&pair, java)));
     let (ours, _) = try_join(busy(&pair, pair.ours()), try_join_all(crowd)).await?;
     second.stop().await;
     ensure_served(&pair, "ours", ours)

@@ -13,8 +13,7 @@ use zookeeper_client::{Acls, Client, CreateMode, CreateOptions, Error};
 const SESSION: Duration = Duration::from_secs(40);
 
 const PERSISTENT: CreateOptions<'static> = CreateMode::Persistent.with_acls(Acls::anyone_all());
-const INSIDE: CreateOptions<'static> =
-    CreateMode::EphemeralSequential.with_acls(Acls::anyone_all());
+const INSIDE: CreateOptions<'static> = CreateMode::EphemeralSequential.with_acls(Acls::anyone_all());
 
 pub(crate) struct ZooKeeper {
     pub(crate) connect: String,
@@ -62,31 +61,20 @@ impl ZooKeeper {
     }
 
     pub(crate) async fn prepare(&self, name: &str) -> Result<()> {
-        self.outside
-            .create(&format!("{name}-counter"), b"0", &PERSISTENT)
-            .await?;
-        self.outside
-            .create(&format!("{name}-inside"), &[], &PERSISTENT)
-            .await?;
+        self.outside.create(&format!("{name}-counter"), b"0", &PERSISTENT).await?;
+        self.outside.create(&format!("{name}-inside"), &[], &PERSISTENT).await?;
         Ok(())
     }
 
     /// Each contender inside has a node in a directory, so that others are seen.
     pub(crate) async fn section(&self, name: &str) -> Result<(i64, i64)> {
         let (directory, counter) = (format!("{name}-inside"), format!("{name}-counter"));
-        let (_, own) = self
-            .outside
-            .create(&format!("{directory}/in-"), &[], &INSIDE)
-            .await?;
+        let (_, own) = self.outside.create(&format!("{directory}/in-"), &[], &INSIDE).await?;
         let inside = self.outside.list_children(&directory).await?.len();
         let before = self.counted(name).await?;
         let after = (before + 1).to_string();
-        self.outside
-            .set_data(&counter, after.as_bytes(), None)
-            .await?;
-        self.outside
-            .delete(&format!("{directory}/in-{own}"), None)
-            .await?;
+        self.outside.set_data(&counter, after.as_bytes(), None).await?;
+        self.outside.delete(&format!("{directory}/in-{own}"), None).await?;
         Ok((before, inside.try_into()?))
     }
 

@@ -25,31 +25,14 @@ const TAKE_P500: &str = "UPDATE goods SET count = count - 1 WHERE code = 'P500'"
 const TAKE_P700: &str = "UPDATE goods SET count = count - 1 WHERE code = 'P700'";
 
 /// The statements without the cure and with it: only the index differs.
-const STEPS: &[super::lesson::Statement] = &[
-    A(BEGIN),
-    B(BEGIN),
-    A(TAKE_10),
-    B(TAKE_20),
-    A(TAKE_P500),
-    B(TAKE_P700),
-    A(COMMIT),
-    B(COMMIT),
-];
+const STEPS: &[super::lesson::Statement] =
+    &[A(BEGIN), B(BEGIN), A(TAKE_10), B(TAKE_20), A(TAKE_P500), B(TAKE_P700), A(COMMIT), B(COMMIT)];
 
 pub(super) const LESSON: DeadlockLesson = DeadlockLesson {
     slug: "full-scan",
-    title: Bilingual::of(
-        "没有索引的更新：全表扫描",
-        "An update without an index: a full scan",
-    ),
-    breaks: Bilingual::of(
-        "行级锁上升为表级锁：每一行都被锁住",
-        "row locks become a table lock: every row is locked",
-    ),
-    cure: Bilingual::of(
-        "用执行计划分析，建立相应的索引",
-        "look at the plan, and add the index",
-    ),
+    title: Bilingual::of("没有索引的更新：全表扫描", "An update without an index: a full scan"),
+    breaks: Bilingual::of("行级锁上升为表级锁：每一行都被锁住", "row locks become a table lock: every row is locked"),
+    cure: Bilingual::of("用执行计划分析，建立相应的索引", "look at the plan, and add the index"),
     error: DEADLOCK,
     wait_s: 10,
     long: None,

@@ -29,32 +29,15 @@ const ADD_16: &str = "INSERT INTO goods VALUES (16, 'P16', 1)";
 /// The same statements under either isolation level.
 macro_rules! under {
     ($level:expr) => {
-        &[
-            A($level),
-            B($level),
-            A(BEGIN),
-            B(BEGIN),
-            A(LOOK_15),
-            B(LOOK_16),
-            A(ADD_15),
-            B(ADD_16),
-            A(COMMIT),
-            B(COMMIT),
-        ]
+        &[A($level), B($level), A(BEGIN), B(BEGIN), A(LOOK_15), B(LOOK_16), A(ADD_15), B(ADD_16), A(COMMIT), B(COMMIT)]
     };
 }
 
 pub(super) const LESSON: DeadlockLesson = DeadlockLesson {
     slug: "gap",
     title: Bilingual::of("可重复读下的间隙锁", "Gap locks under REPEATABLE READ"),
-    breaks: Bilingual::of(
-        "两个事务锁住同一个间隙，都插不进去",
-        "both lock one gap, and neither can insert into it",
-    ),
-    cure: Bilingual::of(
-        "降低隔离级别：从 RR 调整为 RC",
-        "a lower isolation level: READ COMMITTED has no gap locks",
-    ),
+    breaks: Bilingual::of("两个事务锁住同一个间隙，都插不进去", "both lock one gap, and neither can insert into it"),
+    cure: Bilingual::of("降低隔离级别：从 RR 调整为 RC", "a lower isolation level: READ COMMITTED has no gap locks"),
     error: DEADLOCK,
     wait_s: 10,
     index: None,

@@ -25,10 +25,7 @@ const LONG_WORK: &str = "SELECT COUNT(*) FROM goods";
 pub(super) const LESSON: DeadlockLesson = DeadlockLesson {
     slug: "lock-wait",
     title: Bilingual::of("大事务长时间不释放锁", "A long transaction does not let go"),
-    breaks: Bilingual::of(
-        "B 只会堵塞一段时间，然后报错",
-        "B waits only so long, and then gets an error",
-    ),
+    breaks: Bilingual::of("B 只会堵塞一段时间，然后报错", "B waits only so long, and then gets an error"),
     cure: Bilingual::of("大事务拆小", "smaller transactions"),
     error: LOCK_WAIT_TIMEOUT,
     wait_s: 1,
@@ -36,22 +33,6 @@ pub(super) const LESSON: DeadlockLesson = DeadlockLesson {
     long: Some(LONG_WORK),
     explain: None,
     // B's COMMIT comes before A's: A's long work lasts longer than B may wait.
-    uncured: &[
-        A(BEGIN),
-        B(BEGIN),
-        A(TAKE),
-        B(TAKE),
-        A(LONG_WORK),
-        B(COMMIT),
-        A(COMMIT),
-    ],
-    cured: &[
-        A(BEGIN),
-        B(BEGIN),
-        A(TAKE),
-        B(TAKE),
-        A(COMMIT),
-        A(LONG_WORK),
-        B(COMMIT),
-    ],
+    uncured: &[A(BEGIN), B(BEGIN), A(TAKE), B(TAKE), A(LONG_WORK), B(COMMIT), A(COMMIT)],
+    cured: &[A(BEGIN), B(BEGIN), A(TAKE), B(TAKE), A(COMMIT), A(LONG_WORK), B(COMMIT)],
 };

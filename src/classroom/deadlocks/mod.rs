@@ -31,13 +31,8 @@ pub(crate) use two_transactions::TwoTransactions;
 pub use two_transactions::replay;
 
 /// Every lesson, in the order of the text.
-pub const ALL: &[DeadlockLesson] = &[
-    opposite_order::LESSON,
-    shared_to_exclusive::LESSON,
-    full_scan::LESSON,
-    gap::LESSON,
-    lock_wait::LESSON,
-];
+pub const ALL: &[DeadlockLesson] =
+    &[opposite_order::LESSON, shared_to_exclusive::LESSON, full_scan::LESSON, gap::LESSON, lock_wait::LESSON];
 
 /// The lesson of this slug.
 pub fn find(slug: &str) -> Option<&'static DeadlockLesson> {

@@ -23,41 +23,14 @@ const TAKE_20: &str = "UPDATE goods SET count = count - 1 WHERE id = 20";
 
 pub(super) const LESSON: DeadlockLesson = DeadlockLesson {
     slug: "opposite-order",
-    title: Bilingual::of(
-        "两个事务以相反的顺序锁两行",
-        "Two transactions lock two rows in opposite order",
-    ),
-    breaks: Bilingual::of(
-        "互相等待，其中一个被回滚",
-        "each waits for the other; one of them is rolled back",
-    ),
-    cure: Bilingual::of(
-        "以固定的顺序访问表和行",
-        "access tables and rows in one fixed order",
-    ),
+    title: Bilingual::of("两个事务以相反的顺序锁两行", "Two transactions lock two rows in opposite order"),
+    breaks: Bilingual::of("互相等待，其中一个被回滚", "each waits for the other; one of them is rolled back"),
+    cure: Bilingual::of("以固定的顺序访问表和行", "access tables and rows in one fixed order"),
     error: DEADLOCK,
     wait_s: 10,
     index: None,
     long: None,
     explain: None,
-    uncured: &[
-        A(BEGIN),
-        B(BEGIN),
-        A(TAKE_10),
-        B(TAKE_20),
-        A(TAKE_20),
-        B(TAKE_10),
-        A(COMMIT),
-        B(COMMIT),
-    ],
-    cured: &[
-        A(BEGIN),
-        B(BEGIN),
-        A(TAKE_10),
-        B(TAKE_10),
-        A(TAKE_20),
-        A(COMMIT),
-        B(TAKE_20),
-        B(COMMIT),
-    ],
+    uncured: &[A(BEGIN), B(BEGIN), A(TAKE_10), B(TAKE_20), A(TAKE_20), B(TAKE_10), A(COMMIT), B(COMMIT)],
+    cured: &[A(BEGIN), B(BEGIN), A(TAKE_10), B(TAKE_10), A(TAKE_20), A(COMMIT), B(TAKE_20), B(COMMIT)],
 };

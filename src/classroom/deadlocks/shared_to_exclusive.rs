@@ -25,41 +25,17 @@ const TAKE: &str = "UPDATE goods SET count = count - 1 WHERE id = 10";
 
 pub(super) const LESSON: DeadlockLesson = DeadlockLesson {
     slug: "shared-to-exclusive",
-    title: Bilingual::of(
-        "共享锁上升到排他锁",
-        "A shared lock becomes an exclusive one",
-    ),
+    title: Bilingual::of("共享锁上升到排他锁", "A shared lock becomes an exclusive one"),
     breaks: Bilingual::of(
         "没有一次性申请够权限的锁，双方都在等对方释放共享锁",
         "neither asked for all it needs at once; each waits for the other's shared lock",
     ),
-    cure: Bilingual::of(
-        "悲观锁：SELECT … FOR UPDATE",
-        "the pessimistic lock: SELECT … FOR UPDATE",
-    ),
+    cure: Bilingual::of("悲观锁：SELECT … FOR UPDATE", "the pessimistic lock: SELECT … FOR UPDATE"),
     error: DEADLOCK,
     wait_s: 10,
     index: None,
     long: None,
     explain: None,
-    uncured: &[
-        A(BEGIN),
-        B(BEGIN),
-        A(SHARED),
-        B(SHARED),
-        A(TAKE),
-        B(TAKE),
-        A(COMMIT),
-        B(COMMIT),
-    ],
-    cured: &[
-        A(BEGIN),
-        B(BEGIN),
-        A(EXCLUSIVE),
-        B(EXCLUSIVE),
-        A(TAKE),
-        A(COMMIT),
-        B(TAKE),
-        B(COMMIT),
-    ],
+    uncured: &[A(BEGIN), B(BEGIN), A(SHARED), B(SHARED), A(TAKE), B(TAKE), A(COMMIT), B(COMMIT)],
+    cured: &[A(BEGIN), B(BEGIN), A(EXCLUSIVE), B(EXCLUSIVE), A(TAKE), A(COMMIT), B(TAKE), B(COMMIT)],
 };

@@ -44,11 +44,7 @@ pub(super) struct InnodbStatus(Option<String>);
 impl InnodbStatus {
     /// Asks the server for it.
     pub(super) async fn fetch(conn: &mut MySqlConnection) -> Result<Self, Error> {
-        match conn
-            .fetch_one(SHOW_STATUS)
-            .await
-            .and_then(|row| row.try_get_unchecked("Status"))
-        {
+        match conn.fetch_one(SHOW_STATUS).await.and_then(|row| row.try_get_unchecked("Status")) {
             Ok(status) => Ok(Self(Some(status))),
             Err(error) if error_number(&error) == Some(ACCESS_DENIED) => Ok(Self(None)),
             Err(error) => Err(error.into()),
@@ -58,23 +54,13 @@ impl InnodbStatus {
     /// The block of the status about the transaction of this connection; `None` if there is none, or without the privilege.
     fn transaction_block(&self, connection: u64) -> Option<&str> {
         let thread = format!(" thread id {connection}, ");
-        self.0
-            .as_deref()?
-            .split("---TRANSACTION ")
-            .skip(1)
-            .find(|block| block.contains(&thread))
+        self.0.as_deref()?.split("---TRANSACTION ").skip(1).find(|block| block.contains(&thread))
     }
 
     /// Whether this connection waits for a row lock; without the privilege PROCESS, whether any connection does.
-    pub(super) async fn is_waiting(
-        &self,
-        conn: &mut MySqlConnection,
-        connection: u64,
-    ) -> Result<bool, Error> {
+    pub(super) async fn is_waiting(&self, conn: &mut MySqlConnection, connection: u64) -> Result<bool, Error> {
         if self.0.is_some() {
-            return Ok(self
-                .transaction_block(connection)
-                .is_some_and(|block| block.contains("LOCK WAIT")));
+            return Ok(self.transaction_block(connection).is_some_and(|block| block.contains("LOCK WAIT")));
         }
         let waits: String = conn.fetch_one(SHOW_WAITS).await?.try_get_unchecked(1)?;
         Ok(waits != "0")
@@ -82,46 +68,31 @@ impl InnodbStatus {
 
     /// The number of rows that the transaction of this connection has locked; `None` if the server does not show it.
     pub(super) fn row_locks(&self, connection: u64) -> Option<u64> {
-        let (before, _) = self
-            .transaction_block(connection)?
-            .split_once(" row lock(s)")?;
+        let (before, _) = self.transaction_block(connection)?.split_once(" row lock(s)")?;
         before.rsplit(' ').next()?.parse().ok()
     }
 
     /// The block of the status about the latest deadlock, if it was in this table; else the reason why it is not shown.
     pub(super) fn latest_deadlock(&self, table: &str) -> Result<String, &'static str> {
-        let status = self.0.as_deref().ok_or(
-            "SHOW ENGINE INNODB STATUS needs the privilege PROCESS: GRANT PROCESS ON *.* TO …",
-        )?;
-        let section = status
-            .split_once("LATEST DETECTED DEADLOCK")
-            .and_then(|(_, rest)| {
-                let (section, _) = rest.split_once("\nTRANSACTIONS\n")?;
-                Some(
-                    section
-                        .trim_matches(|c: char| c == '-' || c.is_whitespace())
-                        .to_owned(),
-                )
-            });
-        section
-            .filter(|section| section.contains(table))
-            .ok_or("the server shows a later deadlock, of somebody else")
+        let status = self
+            .0
+            .as_deref()
+            .ok_or("SHOW ENGINE INNODB STATUS needs the privilege PROCESS: GRANT PROCESS ON *.* TO …")?;
+        let section = status.split_once("LATEST DETECTED DEADLOCK").and_then(|(_, rest)| {
+            let (section, _) = rest.split_once("\nTRANSACTIONS\n")?;
+            Some(section.trim_matches(|c: char| c == '-' || c.is_whitespace()).to_owned())
+        });
+        section.filter(|section| section.contains(table)).ok_or("the server shows a later deadlock, of somebody else")
     }
 }
 
 /// Asks the server by EXPLAIN how it would carry out `sql`, which it does not carry out.
-pub(super) async fn plan(
-    conn: &mut MySqlConnection,
-    when: &'static str,
-    sql: String,
-) -> Result<DeadlockPlan, Error> {
+pub(super) async fn plan(conn: &mut MySqlConnection, when: &'static str, sql: String) -> Result<DeadlockPlan, Error> {
     // A table also where MySQL's `explain_format` is TREE.
     let explain = format!("EXPLAIN FORMAT=TRADITIONAL {sql}");
     let row = conn.fetch_one(explain.as_str()).await?;
     // MariaDB gives texts, MySQL numbers too; sent as text they are the same.
-    read_plan(when, sql, |column| {
-        row.try_get_unchecked::<Option<String>, _>(column).ok()
-    })
+    read_plan(when, sql, |column| row.try_get_unchecked::<Option<String>, _>(column).ok())
 }
 
 /// Reads a plan by its columns: `None` is a missing column. An answer without the column `type` is no plan.
@@ -170,45 +141,17 @@ mod tests {
     #[test]
     fn each_transaction_is_told_from_the_other_by_its_connection() {
         let status = InnodbStatus(Some(STATUS.into()));
-        assert_eq!(
-            (
-                status.row_locks(3),
-                status.row_locks(31),
-                status.row_locks(1)
-            ),
-            (Some(2), Some(101), None)
-        );
-        assert!(
-            status
-                .transaction_block(3)
-                .is_some_and(|block| block.contains("LOCK WAIT"))
-        );
-        assert!(
-            status
-                .transaction_block(31)
-                .is_some_and(|block| !block.contains("LOCK WAIT"))
-        );
+        assert_eq!((status.row_locks(3), status.row_locks(31), status.row_locks(1)), (Some(2), Some(101), None));
+        assert!(status.transaction_block(3).is_some_and(|block| block.contains("LOCK WAIT")));
+        assert!(status.transaction_block(31).is_some_and(|block| !block.contains("LOCK WAIT")));
     }
 
     #[test]
     fn a_deadlock_is_shown_only_where_it_is_ours() {
         let status = InnodbStatus(Some(STATUS.into()));
         let ours = status.latest_deadlock("deadlock_1").expect("ours");
-        assert!(
-            ours.starts_with("*** (1)") && ours.ends_with("WE ROLL BACK TRANSACTION (2)"),
-            "{ours}"
-        );
-        assert!(
-            status
-                .latest_deadlock("deadlock_2")
-                .expect_err("another's")
-                .contains("somebody else")
-        );
-        assert!(
-            InnodbStatus(None)
-                .latest_deadlock("deadlock_1")
-                .expect_err("nothing")
-                .contains("PROCESS")
-        );
+        assert!(ours.starts_with("*** (1)") && ours.ends_with("WE ROLL BACK TRANSACTION (2)"), "{ours}");
+        assert!(status.latest_deadlock("deadlock_2").expect_err("another's").contains("somebody else"));
+        assert!(InnodbStatus(None).latest_deadlock("deadlock_1").expect_err("nothing").contains("PROCESS"));
     }
 }

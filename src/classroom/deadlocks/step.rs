@@ -30,15 +30,7 @@ pub struct DeadlockStep {
 impl DeadlockStep {
     /// A step whose statement is not answered yet.
     pub(super) fn unanswered(side: Side, attempt: usize, sql: String) -> Self {
-        Self {
-            side,
-            attempt,
-            sql,
-            waited_until: None,
-            error: None,
-            message: None,
-            row_locks: None,
-        }
+        Self { side, attempt, sql, waited_until: None, error: None, message: None, row_locks: None }
     }
 }
 

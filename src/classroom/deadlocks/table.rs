@@ -66,12 +66,7 @@ async fn create_table(conn: &mut MySqlConnection, name: &str) -> Result<(), Erro
     conn.execute(create.as_str()).await?;
     let mut fill = format!("INSERT INTO {name} VALUES ");
     for id in (10..=1000).step_by(10) {
-        write!(
-            fill,
-            "{}({id}, 'P{id}', 100)",
-            if id == 10 { "" } else { ", " }
-        )
-        .ok();
+        write!(fill, "{}({id}, 'P{id}', 100)", if id == 10 { "" } else { ", " }).ok();
     }
     conn.execute(fill.as_str()).await?;
     Ok(())
@@ -80,9 +75,7 @@ async fn create_table(conn: &mut MySqlConnection, name: &str) -> Result<(), Erro
 /// Drops tables older than `age` that killed instances have left.
 /// Cancel safety: the next one drops the rest.
 pub async fn drop_abandoned_tables(conn: &mut MySqlConnection, age: Duration) -> Result<(), Error> {
-    let left_over = sqlx::query_scalar(FIND_ABANDONED)
-        .bind(TABLE_COMMENT)
-        .bind(age.as_secs());
+    let left_over = sqlx::query_scalar(FIND_ABANDONED).bind(TABLE_COMMENT).bind(age.as_secs());
     let left_over: Vec<String> = left_over.fetch_all(&mut *conn).await?;
     for table in left_over {
         drop_table(conn, &table).await?;
@@ -91,7 +84,6 @@ pub async fn drop_abandoned_tables(conn: &mut MySqlConnection, age: Duration) ->
 }
 
 async fn drop_table(conn: &mut MySqlConnection, name: &str) -> Result<(), Error> {
-    conn.execute(format!("DROP TABLE IF EXISTS {name}").as_str())
-        .await?;
+    conn.execute(format!("DROP TABLE IF EXISTS {name}").as_str()).await?;
     Ok(())
 }

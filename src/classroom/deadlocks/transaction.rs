@@ -54,33 +54,21 @@ impl Transaction {
     /// Takes a connection whose lock waits end after `wait_s` seconds.
     pub(super) async fn open(ctx: &Ctx, wait_s: u32) -> Result<Self, Error> {
         let mut conn = ctx.mysql(ctx.config.default_wait()).await?;
-        conn.execute(format!("SET SESSION innodb_lock_wait_timeout = {wait_s}").as_str())
-            .await?;
-        let id = sqlx::query_scalar("SELECT CONNECTION_ID()")
-            .fetch_one(&mut *conn)
-            .await?;
-        Ok(Self {
-            id,
-            state: TransactionState::Idle(conn),
-            failed: false,
-        })
+        conn.execute(format!("SET SESSION innodb_lock_wait_timeout = {wait_s}").as_str()).await?;
+        let id = sqlx::query_scalar("SELECT CONNECTION_ID()").fetch_one(&mut *conn).await?;
+        Ok(Self { id, state: TransactionState::Idle(conn), failed: false })
     }
 
     /// Takes the connection for the next statement. Fails if the last statement has no answer yet.
     fn take_idle_conn(&mut self) -> Result<Conn, Error> {
         match std::mem::replace(&mut self.state, TransactionState::Sent) {
             TransactionState::Idle(conn) => Ok(conn),
-            _ => Err(Error::Internal(
-                "a script sends before the last answer".into(),
-            )),
+            _ => Err(Error::Internal("a script sends before the last answer".into())),
         }
     }
 
     /// Sends a statement in a task, which returns the connection with the answer. Fails if the last one has no answer yet.
-    pub(super) fn send(
-        &mut self,
-        sql: String,
-    ) -> Result<JoinHandle<(Conn, StatementResult)>, Error> {
+    pub(super) fn send(&mut self, sql: String) -> Result<JoinHandle<(Conn, StatementResult)>, Error> {
         let mut conn = self.take_idle_conn()?;
         Ok(tokio::spawn(async move {
             let answer = conn.execute(sql.as_str()).await.map(drop);
@@ -104,11 +92,7 @@ impl Transaction {
             ((conn, steps), outcome)
         };
         let begun = (self.take_idle_conn()?, Vec::new());
-        let ((conn, steps), outcome) = whole
-            .retry(pauses)
-            .context(begun)
-            .when(Option::is_none)
-            .await;
+        let ((conn, steps), outcome) = whole.retry(pauses).context(begun).when(Option::is_none).await;
         self.state = TransactionState::Idle(conn);
         match outcome {
             Err(Some(error)) => Err(error),
@@ -119,8 +103,7 @@ impl Transaction {
     /// Restores the timeout of the connection, and gives it back.
     pub(super) async fn close(mut self) -> Result<(), Error> {
         let mut conn = self.take_idle_conn()?;
-        conn.execute("SET SESSION innodb_lock_wait_timeout = DEFAULT")
-            .await?;
+        conn.execute("SET SESSION innodb_lock_wait_timeout = DEFAULT").await?;
         conn.done();
         Ok(())
     }
@@ -139,11 +122,7 @@ async fn attempt_once(
         let answer = conn.execute(sql.as_str()).await;
         let failure = answer.err().map(deadlock_or_timeout).transpose();
         let (error, message) = failure.map_err(Some)?.unzip();
-        steps.push(DeadlockStep {
-            error,
-            message,
-            ..DeadlockStep::unanswered(side, attempt, sql.clone())
-        });
+        steps.push(DeadlockStep { error, message, ..DeadlockStep::unanswered(side, attempt, sql.clone()) });
         if error.is_some() {
             if error == Some(LOCK_WAIT_TIMEOUT) {
                 steps.push(roll_back(conn, side, attempt).await.map_err(Some)?);
@@ -155,11 +134,7 @@ async fn attempt_once(
 }
 
 /// Rolls back a transaction that error 1205 has left open, and returns that as a step.
-pub(super) async fn roll_back(
-    conn: &mut Conn,
-    side: Side,
-    attempt: usize,
-) -> Result<DeadlockStep, Error> {
+pub(super) async fn roll_back(conn: &mut Conn, side: Side, attempt: usize) -> Result<DeadlockStep, Error> {
     let sql = "ROLLBACK".to_owned();
     conn.execute(sql.as_str()).await?;
     Ok(DeadlockStep::unanswered(side, attempt, sql))
@@ -167,8 +142,7 @@ pub(super) async fn roll_back(
 
 /// Number and message of errors 1213 and 1205; every other error is returned.
 pub(super) fn deadlock_or_timeout(error: sqlx::Error) -> Result<(u16, String), Error> {
-    let number =
-        error_number(&error).filter(|number| [DEADLOCK, LOCK_WAIT_TIMEOUT].contains(number));
+    let number = error_number(&error).filter(|number| [DEADLOCK, LOCK_WAIT_TIMEOUT].contains(number));
     match (number, error.as_database_error()) {
         (Some(number), Some(answer)) => Ok((number, answer.message().to_owned())),
         _ => Err(error.into()),

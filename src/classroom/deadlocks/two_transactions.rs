@@ -67,10 +67,7 @@ impl TwoTransactions {
     ) -> Result<Self, Error> {
         let wait = ctx.config.default_wait();
         let turn = ctx.local.of::<Mutexes<_>>().lock(&PlayTurn, wait).await;
-        let turn = turn.ok_or_else(|| Error::Timeout {
-            what: "turn to play a deadlock".into(),
-            waited: wait,
-        })?;
+        let turn = turn.ok_or_else(|| Error::Timeout { what: "turn to play a deadlock".into(), waited: wait })?;
         let mut observer = ctx.mysql(wait).await?;
         let table = Table::make(ctx, &mut observer).await?;
         let real = |sql: &str| sql.replace("goods", &table.name);
@@ -85,31 +82,10 @@ impl TwoTransactions {
             }
         }
         // One lesson is about the end of the wait, until it is cured. In the others it would only come before the deadlock.
-        let has_long_lock_wait = if lesson.error == DEADLOCK {
-            followed
-        } else {
-            cured
-        };
-        let wait_s = if has_long_lock_wait {
-            FOLLOWED_LOCK_WAIT_S
-        } else {
-            lesson.wait_s.into()
-        };
-        let sides = [
-            Transaction::open(ctx, wait_s).await?,
-            Transaction::open(ctx, wait_s).await?,
-        ];
-        Ok(Self {
-            lesson,
-            cured,
-            sides,
-            observer,
-            table,
-            steps: Vec::new(),
-            plans,
-            latest_deadlock: None,
-            _turn: turn,
-        })
+        let has_long_lock_wait = if lesson.error == DEADLOCK { followed } else { cured };
+        let wait_s = if has_long_lock_wait { FOLLOWED_LOCK_WAIT_S } else { lesson.wait_s.into() };
+        let sides = [Transaction::open(ctx, wait_s).await?, Transaction::open(ctx, wait_s).await?];
+        Ok(Self { lesson, cured, sides, observer, table, steps: Vec::new(), plans, latest_deadlock: None, _turn: turn })
     }
 
     /// Whether the server has ended this transaction with an error.
@@ -119,10 +95,7 @@ impl TwoTransactions {
 
     /// Whether the last statement waits for a row lock, or has an answer that [`take_answer`](Self::take_answer) has to take.
     pub(crate) fn has_pending_statement(&self, side: Side) -> bool {
-        matches!(
-            self.sides[side as usize].state,
-            TransactionState::Waiting(..)
-        )
+        matches!(self.sides[side as usize].state, TransactionState::Waiting(..))
     }
 
     /// Whether the pending statement has its answer.
@@ -132,11 +105,7 @@ impl TwoTransactions {
 
     /// Sends a statement of a transaction that has not failed and has no pending statement. Returns its step, with or without an
     /// error; `None` if the server shows that it waits, or, without the privilege PROCESS, that any connection does.
-    pub(crate) async fn send(
-        &mut self,
-        side: Side,
-        sql: &'static str,
-    ) -> Result<Option<DeadlockStep>, Error> {
+    pub(crate) async fn send(&mut self, side: Side, sql: &'static str) -> Result<Option<DeadlockStep>, Error> {
         let sql = sql.replace("goods", &self.table.name);
         let step = self.steps.len();
         let mut answer = self.sides[side as usize].send(sql.clone())?;
@@ -145,10 +114,7 @@ impl TwoTransactions {
             if let Ok(answered) = timeout(POLL_INTERVAL, &mut answer).await {
                 return self.record_answer(step, answered).await.map(Some);
             }
-            let (status, id) = (
-                InnodbStatus::fetch(&mut self.observer).await?,
-                self.sides[side as usize].id,
-            );
+            let (status, id) = (InnodbStatus::fetch(&mut self.observer).await?, self.sides[side as usize].id);
             if status.is_waiting(&mut self.observer, id).await? {
                 self.steps[step].row_locks = status.row_locks(id);
                 self.sides[side as usize].state = TransactionState::Waiting(step, answer);
@@ -181,10 +147,7 @@ impl TwoTransactions {
     ) -> Result<DeadlockStep, Error> {
         let (mut conn, answer) = answered.map_err(|e| Error::Internal(e.to_string()))?;
         let failure = answer.err().map(deadlock_or_timeout).transpose()?;
-        let (status, side) = (
-            InnodbStatus::fetch(&mut self.observer).await?,
-            self.steps[step].side,
-        );
+        let (status, side) = (InnodbStatus::fetch(&mut self.observer).await?, self.steps[step].side);
         let transaction = &mut self.sides[side as usize];
         if let Some((number, message)) = failure {
             if number == DEADLOCK {
@@ -195,8 +158,7 @@ impl TwoTransactions {
             (failed.error, failed.message, failed.row_locks) = (Some(number), Some(message), None);
             transaction.failed = true;
             if number == LOCK_WAIT_TIMEOUT {
-                self.steps
-                    .push(transaction::roll_back(&mut conn, side, 1).await?);
+                self.steps.push(transaction::roll_back(&mut conn, side, 1).await?);
             }
         } else {
             self.steps[step].row_locks = status.row_locks(transaction.id);
@@ -221,9 +183,7 @@ impl TwoTransactions {
                 let script = self.lesson.script(self.cured);
                 let own = script.filter(|(whose, _)| *whose == side);
                 let sql = own.map(|(_, sql)| sql.replace("goods", &self.table.name));
-                let attempts = transaction
-                    .retry_until_committed(side, sql.collect())
-                    .await?;
+                let attempts = transaction.retry_until_committed(side, sql.collect()).await?;
                 retries += attempts.last().map_or(0, |step| step.attempt - 1);
                 ended_well = attempts.last().is_some_and(|step| step.sql == COMMIT);
                 self.steps.extend(attempts);

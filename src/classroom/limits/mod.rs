@@ -25,9 +25,5 @@ use std::num::NonZeroU32;
 pub const REQUESTS_PER_SECOND: NonZeroU32 = NonZeroU32::new(10).expect("more than none");
 
 /// The addresses of the limits that only nginx has.
-pub const NGINX_ONLY_ROUTES: &[&str] = &[
-    "/nginx/leaky/queued",
-    "/nginx/leaky/nodelay",
-    "/nginx/connections/address",
-    "/nginx/connections/server",
-];
+pub const NGINX_ONLY_ROUTES: &[&str] =
+    &["/nginx/leaky/queued", "/nginx/leaky/nodelay", "/nginx/connections/address", "/nginx/connections/server"];

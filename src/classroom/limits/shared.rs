@@ -38,9 +38,5 @@ pub(crate) async fn pass_limiter(ctx: &Ctx, name: &str, window: Duration) -> Res
         }
         answered => answered?,
     };
-    if admitted {
-        Ok(())
-    } else {
-        Err(Error::Limited)
-    }
+    if admitted { Ok(()) } else { Err(Error::Limited) }
 }

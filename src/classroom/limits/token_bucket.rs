@@ -59,10 +59,6 @@ mod tests {
             assert_eq!(burst(5), 1);
         }
         clock.advance(Duration::from_secs(60));
-        assert_eq!(
-            burst(30),
-            10,
-            "no more than the bucket holds, however long it was quiet"
-        );
+        assert_eq!(burst(30), 10, "no more than the bucket holds, however long it was quiet");
     }
 }

@@ -83,10 +83,7 @@ async fn go_out(ctx: &Ctx, job: &Job) -> Result<Answer, Error> {
             return Ok(Answer::with_count("出来了一位同学", left));
         }
     }
-    Err(Error::Internal(format!(
-        "latch {} was open {MAX_ATTEMPTS} times after it was set",
-        latch.name()
-    )))
+    Err(Error::Internal(format!("latch {} was open {MAX_ATTEMPTS} times after it was set", latch.name())))
 }
 
 /// How many are still inside at the latch of product 1; 0 if no class has begun, or all are out.

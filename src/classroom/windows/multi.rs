@@ -16,12 +16,7 @@ use redis::AsyncCommands;
 const RED_LOCK: &str = "redLock";
 
 pub(super) const LESSON: WindowLesson = WindowLesson {
-    names: &[
-        Name::Redis(PARTS[0]),
-        Name::Redis(PARTS[1]),
-        Name::Redis(PARTS[2]),
-        Name::RedisNodes(RED_LOCK),
-    ],
+    names: &[Name::Redis(PARTS[0]), Name::Redis(PARTS[1]), Name::Redis(PARTS[2]), Name::RedisNodes(RED_LOCK)],
     windows: &[
         WindowAddress {
             path: "/test/multi",
@@ -52,15 +47,8 @@ pub(super) const LESSON: WindowLesson = WindowLesson {
 async fn take_all_and_stay(ctx: &Ctx, job: &Job) -> Result<Answer, Error> {
     let visit = LockVisit::with_new_owner(ctx);
     let names = PARTS.map(|name| job.redis_name(name));
-    let parts = names
-        .iter()
-        .map(|name| {
-            ctx.redis
-                .lock(name)
-                .owner(visit.holder)
-                .lease(job.watchdog_lease(ctx))
-        })
-        .collect();
+    let parts =
+        names.iter().map(|name| ctx.redis.lock(name).owner(visit.holder).lease(job.watchdog_lease(ctx))).collect();
     let guard = MultiLock::new(parts).acquire(job.wait_left()).await?;
     visit.stay_inside(ctx, job, &names, guard).await
 }
@@ -69,20 +57,13 @@ async fn take_all_and_stay(ctx: &Ctx, job: &Job) -> Result<Answer, Error> {
 /// say that this process has it, counted from 1 in the order of the configuration; the last step, the release, has number 0.
 async fn take_majority_and_stay(ctx: &Ctx, job: &Job) -> Result<Answer, Error> {
     let (mut visit, name) = (LockVisit::with_new_owner(ctx), job.redis_name(RED_LOCK));
-    let lock = RedlockClient::new(&ctx.nodes)?
-        .lock(&name)
-        .owner(visit.holder)
-        .lease(job.watchdog_lease(ctx));
+    let lock = RedlockClient::new(&ctx.nodes)?.lock(&name).owner(visit.holder).lease(job.watchdog_lease(ctx));
     let guard = lock.acquire(job.wait_left()).await?;
     // The field in a node is the identity of this hold, which begins with the process.
     let (key, process) = (ctx.redis_key(&name), ctx.process.to_string());
     let nodes = ctx.nodes.iter().map(|node| {
         let (mut node, key, process) = (node.connection(), &key, &process);
-        async move {
-            node.hkeys(key)
-                .await
-                .is_ok_and(|ids: Vec<String>| ids.iter().any(|id| id.starts_with(process)))
-        }
+        async move { node.hkeys(key).await.is_ok_and(|ids: Vec<String>| ids.iter().any(|id| id.starts_with(process))) }
     });
     for (has_it, order) in join_all(nodes).await.into_iter().zip(1..) {
         if has_it {

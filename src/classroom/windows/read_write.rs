@@ -29,12 +29,7 @@ pub(super) const LESSON: WindowLesson = WindowLesson {
             wait: None,
             stay: Some(|| DEFAULT_LEASE),
             visit: |ctx, job| {
-                Box::pin(leave_to_lease(
-                    ctx,
-                    job,
-                    lock(ctx, job).read().lease(fixed_lease(job)),
-                    "测试读",
-                ))
+                Box::pin(leave_to_lease(ctx, job, lock(ctx, job).read().lease(fixed_lease(job)), "测试读"))
             },
         },
         WindowAddress {
@@ -47,12 +42,7 @@ pub(super) const LESSON: WindowLesson = WindowLesson {
             wait: None,
             stay: Some(|| DEFAULT_LEASE),
             visit: |ctx, job| {
-                Box::pin(leave_to_lease(
-                    ctx,
-                    job,
-                    lock(ctx, job).write().lease(fixed_lease(job)),
-                    "测试写",
-                ))
+                Box::pin(leave_to_lease(ctx, job, lock(ctx, job).write().lease(fixed_lease(job)), "测试写"))
             },
         },
     ],
@@ -64,12 +54,7 @@ const DEFAULT_LEASE: Duration = Duration::from_secs(10);
 /// Takes a half, and answers; the half is released when its lease is over.
 ///
 /// Cancel safety: Dropping it while it waits leaves nothing behind.
-async fn leave_to_lease(
-    ctx: &Ctx,
-    job: &Job,
-    half: impl Lock,
-    text: &str,
-) -> Result<Answer, Error> {
+async fn leave_to_lease(ctx: &Ctx, job: &Job, half: impl Lock, text: &str) -> Result<Answer, Error> {
     let guard = half.acquire(job.wait_left()).await?;
     let end = earliest_lease_end(ctx, job).await?;
     job.say(format_args!("{text}锁。。。。"));
@@ -92,11 +77,7 @@ fn lease_or_stay(job: &Job) -> Duration {
 /// counts from before the question.
 async fn earliest_lease_end(ctx: &Ctx, job: &Job) -> Result<SystemTime, Error> {
     let asked = SystemTime::now();
-    let left: i64 = ctx
-        .redis
-        .connection()
-        .pttl(ctx.redis_key(&job.redis_name(LOCK)))
-        .await?;
+    let left: i64 = ctx.redis.connection().pttl(ctx.redis_key(&job.redis_name(LOCK))).await?;
     Ok(asked + Duration::from_millis(u64::try_from(left).unwrap_or(0)))
 }
 

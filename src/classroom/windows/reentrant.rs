@@ -31,10 +31,6 @@ pub(super) const LESSON: WindowLesson = WindowLesson {
 /// Takes the lock twice, stays as long as the job says, and gives it back twice.
 async fn visit(ctx: &Ctx, job: &Job) -> Result<Answer, Error> {
     let (visit, name) = (LockVisit::with_new_owner(ctx), job.redis_name(LOCK));
-    let lock = ctx
-        .redis
-        .lock(&name)
-        .owner(visit.holder)
-        .lease(job.watchdog_lease(ctx));
+    let lock = ctx.redis.lock(&name).owner(visit.holder).lease(job.watchdog_lease(ctx));
     visit.take_twice(ctx, job, &name, lock).await
 }

@@ -81,10 +81,7 @@ fn answer_for(job: &Job, done: bool, [now, before]: [&str; 2]) -> Answer {
 /// Waits until the barrier is open, as long as the job may.
 async fn wait_at_barrier(ctx: &Ctx, job: &Job) -> Result<Answer, Error> {
     job.say("在栅栏前等着");
-    ctx.zk
-        .barrier(&job.zk_path(BARRIER))
-        .wait(job.wait_left())
-        .await?;
+    ctx.zk.barrier(&job.zk_path(BARRIER)).wait(job.wait_left()).await?;
     job.enter();
     job.say("通过栅栏");
     Ok(Answer::text("通过栅栏"))

@@ -37,11 +37,7 @@ pub(super) const LESSON: WindowLesson = WindowLesson {
             may_be_lost: false,
             wait: None,
             stay: Some(|| DEFAULT_STAY),
-            visit: |ctx, job| {
-                Box::pin(async {
-                    keep_after_answer(ctx, job, lock(ctx, job).read(), "测试读").await
-                })
-            },
+            visit: |ctx, job| Box::pin(async { keep_after_answer(ctx, job, lock(ctx, job).read(), "测试读").await }),
         },
         WindowAddress {
             path: "/test/zk/write",
@@ -53,9 +49,7 @@ pub(super) const LESSON: WindowLesson = WindowLesson {
             wait: None,
             stay: Some(|| DEFAULT_STAY),
             visit: |ctx, job| {
-                Box::pin(async {
-                    keep_after_answer(ctx, job, lock(ctx, job).write(), "测试写").await
-                })
+                Box::pin(async { keep_after_answer(ctx, job, lock(ctx, job).write(), "测试写").await })
             },
         },
         WindowAddress {
@@ -93,12 +87,7 @@ fn lock(ctx: &Ctx, job: &Job) -> ZkRwLock {
 /// Takes a half and keeps it for the job's stay after the answer.
 ///
 /// Cancel safety: Dropping it while it waits leaves nothing behind.
-async fn keep_after_answer(
-    ctx: &Ctx,
-    job: &Job,
-    half: impl Lock,
-    text: &str,
-) -> Result<Answer, Error> {
+async fn keep_after_answer(ctx: &Ctx, job: &Job, half: impl Lock, text: &str) -> Result<Answer, Error> {
     let guard = half.acquire(job.wait_left()).await?;
     job.say(format_args!("{text}锁。。。。"));
     hold_after_answer(ctx, job, guard, job.request.hold, None);
@@ -109,10 +98,7 @@ async fn keep_after_answer(
 async fn multi(ctx: &Ctx, job: &Job) -> Result<Answer, Error> {
     let visit = LockVisit::with_new_owner(ctx);
     let paths = ZK_PARTS.map(|path| job.zk_path(path));
-    let parts = paths
-        .iter()
-        .map(|path| ctx.zk.lock(path).owner(visit.holder))
-        .collect();
+    let parts = paths.iter().map(|path| ctx.zk.lock(path).owner(visit.holder)).collect();
     let guard = MultiLock::new(parts).acquire(job.wait_left()).await?;
     visit.stay_inside(ctx, job, &paths, guard).await
 }

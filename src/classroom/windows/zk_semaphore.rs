@@ -56,22 +56,9 @@ async fn visit(ctx: &Ctx, job: &Job) -> Result<Answer, Error> {
     let semaphore = ctx.zk.semaphore(&job.zk_path(SEMAPHORE), LEASES);
     let leases = semaphore.acquire(1, job.wait_left()).await?;
     job.enter();
-    log(
-        ctx,
-        job,
-        &format!("10010获取了资源，开始处理业务逻辑。{}", ctx.instance),
-    )
-    .await?;
+    log(ctx, job, &format!("10010获取了资源，开始处理业务逻辑。{}", ctx.instance)).await?;
     job.enter_and_stay().await;
-    log(
-        ctx,
-        job,
-        &format!(
-            "10010处理完业务逻辑，释放资源====================={}",
-            ctx.instance
-        ),
-    )
-    .await?;
+    log(ctx, job, &format!("10010处理完业务逻辑，释放资源====================={}", ctx.instance)).await?;
     job.leave();
     for lease in leases {
         if let Err(error) = lease.release().await {
@@ -86,10 +73,6 @@ async fn log(ctx: &Ctx, job: &Job, line: &str) -> Result<(), Error> {
     job.say(line);
     let key = ctx.redis_key(&job.redis_name(LOG));
     let mut lines = redis::pipe();
-    lines
-        .atomic()
-        .rpush(&key, line)
-        .ltrim(&key, -MAX_LOG_LINES, -1)
-        .expire(&key, LOG_TTL_SECONDS);
+    lines.atomic().rpush(&key, line).ltrim(&key, -MAX_LOG_LINES, -1).expire(&key, LOG_TTL_SECONDS);
     Ok(lines.exec_async(&mut ctx.redis.connection()).await?)
 }

@@ -39,11 +39,6 @@ async fn set_random_count(ctx: &Ctx, job: &Job) -> Result<Answer, Error> {
     let before = count.get().await?.value;
     ctx.zk.session()?;
     let after = classify_write(count.set(fastrand::i32(0..NUMBER_LIMIT)).await)?.value;
-    job.say(format_args!(
-        "我获取了共享计数的初始值：{before}，并把计数器的值改为：{after}"
-    ));
-    Ok(Answer::new(
-        "hello shareData",
-        LessonDetails::Shared { before, after },
-    ))
+    job.say(format_args!("我获取了共享计数的初始值：{before}，并把计数器的值改为：{after}"));
+    Ok(Answer::new("hello shareData", LessonDetails::Shared { before, after }))
 }

@@ -99,9 +99,7 @@ async fn take(
     format: Format,
 ) -> Result<Response, Error> {
     let metrics = app.metrics.of_strategy(strategy);
-    let mut job = terms
-        .job(app.ctx.config.default_wait(), Duration::ZERO)
-        .with_waiters(metrics.waiters.clone());
+    let mut job = terms.job(app.ctx.config.default_wait(), Duration::ZERO).with_waiters(metrics.waiters.clone());
     if strategy.is_own_lock() {
         replays::check_replays_and_own_locks_enabled(app)?;
         let own_product = visitor.has_id() && !terms.names_product();

@@ -41,10 +41,7 @@ pub(in crate::http) async fn list(
     Query(DetailQuery { brief }): Query<DetailQuery>,
 ) -> axum::Json<Course> {
     let placeholders = placeholders(&app.ctx);
-    let mut chapters: Vec<_> = claims::ALL
-        .iter()
-        .map(|chapter| placeholders.fill_chapter(chapter))
-        .collect();
+    let mut chapters: Vec<_> = claims::ALL.iter().map(|chapter| placeholders.fill_chapter(chapter)).collect();
     if brief {
         for lesson in chapters.iter_mut().flat_map(|chapter| &mut chapter.lessons) {
             lesson.by_hand.clear();
@@ -78,9 +75,7 @@ pub(in crate::http) async fn get_lesson(
         (status = 200, description = "Pairs of strategies, and the bounds of what is said of them", body = [Rates]),
         (status = 404, description = "There is no such lesson"),
     ))]
-pub(in crate::http) async fn rates(
-    Path(id): Path<String>,
-) -> Result<axum::Json<Vec<Rates>>, Error> {
+pub(in crate::http) async fn rates(Path(id): Path<String>) -> Result<axum::Json<Vec<Rates>>, Error> {
     let lesson = claims::find(&id).ok_or(Error::NoLesson(id))?;
     Ok(axum::Json(lesson.rates()))
 }
@@ -125,13 +120,7 @@ pub(super) fn placeholders(ctx: &Ctx) -> Placeholders {
         nodes => nodes.iter().map(ExposeSecret::expose_secret).collect(),
     };
     let (cluster, mysql) = (&config.cluster, config.mysql.url.expose_secret());
-    let all = Placeholders::new(
-        &cluster.http,
-        &cluster.instances,
-        mysql,
-        &redis,
-        &config.zookeeper.connect,
-    );
+    let all = Placeholders::new(&cluster.http, &cluster.instances, mysql, &redis, &config.zookeeper.connect);
     match &*config.replays.lab_json {
         "" => all,
         lab_json => all.with_fault(&fault_command(lab_json)),
@@ -158,14 +147,8 @@ mod tests {
     #[test]
     fn a_fault_is_typed_for_this_lab() {
         for (lab_json, typed) in [
-            (
-                "/tmp/x/lab.json",
-                "oversell lab fault --lab-json /tmp/x/lab.json",
-            ),
-            (
-                "/tmp/a b/lab.json",
-                "oversell lab fault --lab-json '/tmp/a b/lab.json'",
-            ),
+            ("/tmp/x/lab.json", "oversell lab fault --lab-json /tmp/x/lab.json"),
+            ("/tmp/a b/lab.json", "oversell lab fault --lab-json '/tmp/a b/lab.json'"),
         ] {
             assert_eq!(fault_command(lab_json), typed);
         }

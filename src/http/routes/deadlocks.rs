@@ -58,16 +58,9 @@ pub(in crate::http) async fn play(
 ) -> Result<Response, Error> {
     let lesson = deadlocks::find(&lesson).ok_or(Error::NoLesson(lesson))?;
     let replay = deadlocks::replay(&app.ctx, lesson, how.cured, how.retry).await?;
-    let told = DeadlockText {
-        lesson,
-        replay: &replay,
-    };
+    let told = DeadlockText { lesson, replay: &replay };
     let text = told.render().map_err(|e| Domain::Internal(e.to_string()))?;
-    let played = DeadlockBody {
-        outcome: AnswerOutcome::Done,
-        instance: app.ctx.instance.clone(),
-        replay,
-    };
+    let played = DeadlockBody { outcome: AnswerOutcome::Done, instance: app.ctx.instance.clone(), replay };
     Ok(format.answer(text, played))
 }
 

@@ -75,10 +75,7 @@ pub(in crate::http) async fn health() -> Redirect {
 #[utoipa::path(get, path = "/health/live", tag = "operating",
     responses((status = 200, description = "It runs", body = Live)))]
 pub(in crate::http) async fn live(State(app): State<AppState>) -> Json<Live> {
-    Json(Live {
-        instance: app.ctx.instance.clone(),
-        status: "live",
-    })
+    Json(Live { instance: app.ctx.instance.clone(), status: "live" })
 }
 
 /// Which servers are there, and which strategies wait for one that is not.
@@ -94,8 +91,7 @@ pub(in crate::http) async fn ready(
 ) -> Result<Response, Error> {
     let now = Instant::now();
     let asked = scope.instances.then(|| {
-        let ask =
-            async { Arc::new(neighbours::ask_instances(&app.ctx.config.cluster.instances).await) };
+        let ask = async { Arc::new(neighbours::ask_instances(&app.ctx.config.cluster.instances).await) };
         cluster.asked_since(now.checked_sub(CLUSTER_AGE).unwrap_or(now), ask)
     });
     let (own, instances) = tokio::join!(app.server_watch.states(), OptionFuture::from(asked));
@@ -103,9 +99,7 @@ pub(in crate::http) async fn ready(
         Some(all) => Arc::new(neighbours::merge_states(&own, all)),
         None => own,
     };
-    let notes = instances
-        .as_ref()
-        .map(|all| neighbours::troubles(&servers, all));
+    let notes = instances.as_ref().map(|all| neighbours::troubles(&servers, all));
     let waiting = servers.blocked_strategies();
     let ready = waiting.is_empty();
     let status = match ready {
@@ -113,18 +107,7 @@ pub(in crate::http) async fn ready(
         false => StatusCode::SERVICE_UNAVAILABLE,
     };
     let instance = app.ctx.instance.clone();
-    Ok((
-        status,
-        Json(Ready {
-            instance,
-            ready,
-            servers,
-            waiting,
-            instances,
-            notes,
-        }),
-    )
-        .into_response())
+    Ok((status, Json(Ready { instance, ready, servers, waiting, instances, notes })).into_response())
 }
 
 /// How many requests for a product are under way in this instance: those that wait for its lock, and those inside.
@@ -135,10 +118,7 @@ pub(in crate::http) async fn under_way(
     Query(product): Query<ProductQuery>,
 ) -> Json<UnderWayBody> {
     let under_way = app.requests_by_product.get(product.id());
-    Json(UnderWayBody {
-        instance: app.ctx.instance.clone(),
-        under_way,
-    })
+    Json(UnderWayBody { instance: app.ctx.instance.clone(), under_way })
 }
 
 /// Figures for Prometheus.
@@ -148,15 +128,6 @@ pub(in crate::http) async fn metrics(State(app): State<AppState>) -> impl IntoRe
     let backlog = tokio::time::timeout(METRICS_TIMEOUT, stream::count_backlog(&app.ctx));
     let levels = tokio::time::timeout(METRICS_TIMEOUT, stock_admin::read(&app.ctx, 1));
     let (backlog, levels) = tokio::join!(backlog, levels);
-    app.metrics.set_gauges(
-        backlog.ok().and_then(Result::ok),
-        levels.ok().and_then(Result::ok),
-    );
-    (
-        [(
-            header::CONTENT_TYPE,
-            "text/plain; version=0.0.4; charset=utf-8",
-        )],
-        app.metrics.render(),
-    )
+    app.metrics.set_gauges(backlog.ok().and_then(Result::ok), levels.ok().and_then(Result::ok));
+    ([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], app.metrics.render())
 }

@@ -39,10 +39,7 @@ pub(in crate::http) async fn next(
 ) -> Result<Response, Error> {
     let known = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-' || c == '_';
     if prefix.is_empty() || prefix.len() > MAX_PREFIX_LEN || !prefix.chars().all(known) {
-        return Err(Error::bad_input(
-            "prefix",
-            format!("must be 1 to {MAX_PREFIX_LEN} of a-z, 0-9, - and _"),
-        ));
+        return Err(Error::bad_input("prefix", format!("must be 1 to {MAX_PREFIX_LEN} of a-z, 0-9, - and _")));
     }
     let many = count.and_then(|count| u32::try_from(count.get()).ok());
     let ids = id_worker::next_ids(&app.ctx, &prefix, many.unwrap_or(1)).await?;

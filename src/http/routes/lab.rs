@@ -64,9 +64,7 @@ pub(in crate::http) struct FaultResult {
 /// The members and links of the lab, and their states.
 #[utoipa::path(get, path = "/lab", tag = "lab", responses(
     (status = 200, description = "The members and links of the lab; none where no lab has started this instance", body = LabView)))]
-pub(in crate::http) async fn get_lab(
-    State(app): State<AppState>,
-) -> Result<axum::Json<LabView>, Error> {
+pub(in crate::http) async fn get_lab(State(app): State<AppState>) -> Result<axum::Json<LabView>, Error> {
     view(&app).await.map(axum::Json)
 }
 
@@ -81,28 +79,19 @@ pub(in crate::http) async fn inject(
     _: Admin,
     State(app): State<AppState>,
     InstanceState(replays): InstanceState<Replays>,
-    Json(Fault {
-        action,
-        member,
-        by_ms,
-    }): Json<Fault>,
+    Json(Fault { action, member, by_ms }): Json<Fault>,
 ) -> Result<axum::Json<FaultResult>, Error> {
     let lab = LabControl::from_config(&app.ctx.config).ok_or(Error::NoLab)?;
     let stops = matches!(action, Action::Pause | Action::Kill);
     if stops && member == app.ctx.instance {
-        let rule = format!(
-            "{member} is asked itself, and could not answer: ask another one, as /instances/NAME/lab/faults"
-        );
+        let rule =
+            format!("{member} is asked itself, and could not answer: ask another one, as /instances/NAME/lab/faults");
         return Err(Error::bad_input("member", rule));
     }
     let all = lab.breakable().await.map_err(lab_unavailable)?;
     check_member(&all, &member)?;
     let running = running_instances(&app.ctx.config.cluster.instances, &all);
-    let playing = [
-        neighbours::fetch_replays(&running, &app.ctx.config).await,
-        replays.playing(),
-    ]
-    .concat();
+    let playing = [neighbours::fetch_replays(&running, &app.ctx.config).await, replays.playing()].concat();
     let blocking_lesson = |played: &RemoteReplay| played.blocking_lesson(false, &app.ctx.config);
     if let Some(lesson) = playing.iter().find_map(blocking_lesson) {
         return Err(Error::ReplayInProgress(lesson));
@@ -115,21 +104,11 @@ pub(in crate::http) async fn inject(
     if by_ms > most {
         return Err(Error::bad_input("by_ms", format!("must be at most {most}")));
     }
-    let said = lab
-        .inject(&FaultCommand {
-            action,
-            member,
-            by_ms,
-        })
-        .await
-        .map_err(|error| match error {
-            HttpError::Refused { body, .. } => Error::LabRefuses(body),
-            other => lab_unavailable(other),
-        })?;
-    Ok(axum::Json(FaultResult {
-        said,
-        lab: view(&app).await?,
-    }))
+    let said = lab.inject(&FaultCommand { action, member, by_ms }).await.map_err(|error| match error {
+        HttpError::Refused { body, .. } => Error::LabRefuses(body),
+        other => lab_unavailable(other),
+    })?;
+    Ok(axum::Json(FaultResult { said, lab: view(&app).await? }))
 }
 
 /// The state of the lab; if no lab has started this instance, why there is nothing to break.
@@ -143,48 +122,28 @@ async fn view(app: &AppState) -> Result<LabView, Error> {
         });
     };
     let breakable = lab.breakable().await.map_err(lab_unavailable)?;
-    Ok(LabView {
-        owned: true,
-        why: None,
-        kinds: app.ctx.config.replays.lab_kinds.clone(),
-        breakable,
-    })
+    Ok(LabView { owned: true, why: None, kinds: app.ctx.config.replays.lab_kinds.clone(), breakable })
 }
 
 /// The addresses whose instance the lab does not show as paused or killed; a lab names an instance by its port.
 fn running_instances(urls: &[String], all: &Breakable) -> Vec<String> {
-    let stopped = all
-        .members
-        .iter()
-        .filter(|it| it.state != MemberState::Running);
+    let stopped = all.members.iter().filter(|it| it.state != MemberState::Running);
     let stopped: Vec<_> = stopped.map(|it| format!(":{}", it.name)).collect();
-    let runs = |url: &&String| {
-        !stopped
-            .iter()
-            .any(|port| url.trim_end_matches('/').ends_with(port.as_str()))
-    };
+    let runs = |url: &&String| !stopped.iter().any(|port| url.trim_end_matches('/').ends_with(port.as_str()));
     urls.iter().filter(runs).cloned().collect()
 }
 
 /// Refuses a name that is neither a member nor a link of the lab.
 fn check_member(all: &Breakable, member: &str) -> Result<(), Error> {
     let members = all.members.iter().map(|it| it.name.as_str());
-    let names: Vec<_> = members
-        .chain(all.links.iter().map(|link| link.name.as_str()))
-        .collect();
+    let names: Vec<_> = members.chain(all.links.iter().map(|link| link.name.as_str())).collect();
     match names.contains(&member) {
         true => Ok(()),
-        false => Err(Error::bad_input(
-            "member",
-            format!("must be one of {}", names.join(", ")),
-        )),
+        false => Err(Error::bad_input("member", format!("must be one of {}", names.join(", ")))),
     }
 }
 
 /// The error of a lab that does not answer: [`Domain::Unavailable`].
 fn lab_unavailable(error: HttpError) -> Error {
-    Error::Domain(Domain::Unavailable {
-        server: "lab",
-        reason: error.to_string(),
-    })
+    Error::Domain(Domain::Unavailable { server: "lab", reason: error.to_string() })
 }

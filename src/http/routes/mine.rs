@@ -49,10 +49,7 @@ pub(in crate::http) struct Grading {
 
 impl Default for Grading {
     fn default() -> Self {
-        Self {
-            places: Arc::new(Semaphore::new(MAX_GRADINGS)),
-            visitors: Mutex::default(),
-        }
+        Self { places: Arc::new(Semaphore::new(MAX_GRADINGS)), visitors: Mutex::default() }
     }
 }
 
@@ -63,12 +60,7 @@ impl GradedVisitor {
     /// Registers the visitor. Errors: this visitor's lock is being graded, or waits for it.
     fn of(grading: Arc<Grading>, visitor: Visitor) -> Result<Self, Error> {
         let is_first = grading.visitors.lock().insert(visitor.clone());
-        is_first
-            .then(|| Self(grading, visitor))
-            .ok_or(Error::TooMany {
-                what: "gradings of one visitor",
-                most: 1,
-            })
+        is_first.then(|| Self(grading, visitor)).ok_or(Error::TooMany { what: "gradings of one visitor", most: 1 })
     }
 }
 
@@ -84,10 +76,7 @@ impl Drop for GradedVisitor {
         (status = 200, description = "The scripts", body = OwnLock),
         (status = 403, description = "Replays are not enabled here"),
     ))]
-pub(in crate::http) async fn read(
-    visitor: Visitor,
-    State(app): State<AppState>,
-) -> Result<axum::Json<OwnLock>, Error> {
+pub(in crate::http) async fn read(visitor: Visitor, State(app): State<AppState>) -> Result<axum::Json<OwnLock>, Error> {
     check_replays_and_own_locks_enabled(&app)?;
     let scripts = stock::current_scripts(&app.ctx, visitor.id()).await?;
     let stages = stock::stages().map(|(section, scripts)| ScriptStage { section, scripts });
@@ -96,11 +85,7 @@ pub(in crate::http) async fn read(
         true => own_lock::product_of(visitor.id()),
         false => 1,
     };
-    Ok(axum::Json(OwnLock {
-        scripts,
-        stock_id,
-        stages,
-    }))
+    Ok(axum::Json(OwnLock { scripts, stock_id, stages }))
 }
 
 /// Keeps the visitor's scripts for all instances. Each must end by itself and touch no key but its own; a script that breaks
@@ -136,10 +121,7 @@ pub(in crate::http) async fn grade(
     let places = Arc::clone(&grading.places);
     let graded_visitor = GradedVisitor::of(grading, visitor)?;
     // Whoever hangs up here gives the place up.
-    let place = places
-        .acquire_owned()
-        .await
-        .map_err(|_| Error::Overloaded("gradings"))?;
+    let place = places.acquire_owned().await.map_err(|_| Error::Overloaded("gradings"))?;
     let ctx = app.ctx.clone();
     // In a task of its own: a client that hangs up leaves no keys.
     let graded = app.ctx.tasks.spawn(async move {
@@ -148,7 +130,5 @@ pub(in crate::http) async fn grade(
         let grades = own_lock::grade(&ctx, &scripts).await?;
         Ok(axum::Json(GradeBody { scripts, grades }))
     });
-    graded
-        .await
-        .map_err(|error| crate::error::Error::Internal(error.to_string()))?
+    graded.await.map_err(|error| crate::error::Error::Internal(error.to_string()))?
 }

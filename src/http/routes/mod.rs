@@ -62,10 +62,7 @@ pub(super) fn documented(app: &AppState) -> (Router<AppState>, Router<AppState>,
             routes!(lessons::zk_herd::herd),
         ])
         .map(refusing_head_and_embedding)
-        .fold(
-            OpenApiRouter::with_openapi(Api::openapi()),
-            OpenApiRouter::routes,
-        );
+        .fold(OpenApiRouter::with_openapi(Api::openapi()), OpenApiRouter::routes);
     let (routes, mut api) = lessons
         // the course
         .routes(refusing_head_and_embedding(routes!(check::by_default)))
@@ -153,12 +150,5 @@ fn refusing_head_and_embedding(
     }
     let allow = allow.join(", ");
     let refuse = move || ready(([(header::ALLOW, allow.clone())], Error::NoMethod));
-    (
-        schemas,
-        paths,
-        methods
-            .head(refuse.clone())
-            .fallback(refuse)
-            .layer(guard::refuse_embedding()),
-    )
+    (schemas, paths, methods.head(refuse.clone()).fallback(refuse).layer(guard::refuse_embedding()))
 }

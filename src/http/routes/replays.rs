@@ -12,8 +12,8 @@ use crate::{
         visitor::Visitor,
     },
     replay::{
-        self, ActorEvent, Anomaly, ExpectedResult, Log, NextMove, Pace, ReplayEnd, ReplayEvent,
-        Schedule, ServerLanes, SetStops, StallPoint, StartActor, Timing,
+        self, ActorEvent, Anomaly, ExpectedResult, Log, NextMove, Pace, ReplayEnd, ReplayEvent, Schedule, ServerLanes,
+        SetStops, StallPoint, StartActor, Timing,
     },
 };
 use async_stream::stream;
@@ -207,10 +207,7 @@ pub(in crate::http) struct ReplayView {
 impl ReplayView {
     /// The replay as this visitor sees it now.
     fn of(app: &AppState, replays: &Replays, replay: &VisitorReplay, visitor: &Visitor) -> Self {
-        let Place {
-            position,
-            starts_in,
-        } = replays.queue.place_of(replay);
+        let Place { position, starts_in } = replays.queue.place_of(replay);
         let state = match replay.log.end() {
             None if position > 0 => "waiting",
             None => "running",
@@ -245,9 +242,8 @@ pub(in crate::http) async fn list(
     Query(ListFilter { lesson, all }): Query<ListFilter>,
 ) -> Result<axum::Json<ReplaysOverview>, Error> {
     require_token_if(all, admin)?;
-    let mut races: Vec<_> = replay::lessons()
-        .filter(|(shown, _)| lesson.as_deref().is_none_or(|wanted| wanted == *shown))
-        .collect();
+    let mut races: Vec<_> =
+        replay::lessons().filter(|(shown, _)| lesson.as_deref().is_none_or(|wanted| wanted == *shown)).collect();
     races.sort_by_key(|(shown, _)| claims::lessons().position(|lesson| lesson.id == *shown));
     let listed = races.into_iter().map(|(lesson, race)| {
         let [flaw, cure] = [false, true].map(|cured| race.script(cured));
@@ -276,22 +272,15 @@ pub(in crate::http) async fn list(
         }
     });
     let running = replays.queue.unfinished();
-    let breaking = running
-        .iter()
-        .find(|replay| replay.ticket.is_exclusive && !replay.is_waiting());
+    let breaking = running.iter().find(|replay| replay.ticket.is_exclusive && !replay.is_waiting());
     let playing = running
         .iter()
-        .filter(|replay| {
-            all || replay.is_shared.load(Ordering::Relaxed) || replay.ticket.visitor == visitor
-        })
+        .filter(|replay| all || replay.is_shared.load(Ordering::Relaxed) || replay.ticket.visitor == visitor)
         .map(|replay| ReplayView::of(&app, &replays, replay, &visitor));
     Ok(axum::Json(ReplaysOverview {
         enabled: app.ctx.config.replays.enabled,
         playing: playing.collect(),
-        breaking: breaking.map(|replay| BreakingReplay {
-            lesson: replay.lesson,
-            left_ms: millis(replay.time_left()),
-        }),
+        breaking: breaking.map(|replay| BreakingReplay { lesson: replay.lesson, left_ms: millis(replay.time_left()) }),
         replays: listed.collect(),
     }))
 }
@@ -325,22 +314,11 @@ pub(in crate::http) async fn start(
         return Err(Error::bad_input("pace", rule));
     }
     if how.pace == Pace::Timed && !race.is_timed() {
-        return Err(Error::bad_input(
-            "pace",
-            "no lease ends in this race: take another pace",
-        ));
+        return Err(Error::bad_input("pace", "no lease ends in this race: take another pace"));
     }
-    app.server_watch
-        .wait_until_up(&race.servers(how.cured))
-        .await?;
-    let request = ReplayRequest {
-        lesson,
-        race,
-        cured: how.cured,
-        pace: how.pace,
-        is_shared: how.shared,
-        timing: how.timing(),
-    };
+    app.server_watch.wait_until_up(&race.servers(how.cured)).await?;
+    let request =
+        ReplayRequest { lesson, race, cured: how.cured, pace: how.pace, is_shared: how.shared, timing: how.timing() };
     let replay = replays.start(&app, visitor.clone(), request).await?;
     let view = ReplayView::of(&app, &replays, &replay, &visitor);
     let location = [(header::LOCATION, view.events.clone())];
@@ -417,11 +395,7 @@ pub(in crate::http) async fn cancel(
     let replay = replays.queue.find_own(&id, &visitor)?;
     require_token_if(replay.ticket.is_exclusive, admin)?;
     replay.ticket.cancel.cancel();
-    Ok((
-        StatusCode::ACCEPTED,
-        axum::Json(ReplayView::of(&app, &replays, &replay, &visitor)),
-    )
-        .into_response())
+    Ok((StatusCode::ACCEPTED, axum::Json(ReplayView::of(&app, &replays, &replay, &visitor))).into_response())
 }
 
 /// The events of a replay, from its beginning: one for each thing that an actor or a server did, then `done` with the
@@ -508,12 +482,7 @@ pub(in crate::http) async fn direct_actor(
     Path(id): Path<Uuid>,
     Json(SetStops { stops }): Json<SetStops>,
 ) -> Result<StatusCode, Error> {
-    let actor = replays
-        .actors
-        .lock()
-        .get(&id)
-        .cloned()
-        .ok_or(Error::NoActor(id))?;
+    let actor = replays.actors.lock().get(&id).cloned().ok_or(Error::NoActor(id))?;
     actor.send_replace(stops);
     Ok(StatusCode::NO_CONTENT)
 }
@@ -537,12 +506,7 @@ fn require_token_if(needs_token: bool, admin: Result<Admin, Error>) -> Result<()
 
 /// Fails if `replays.enabled` is off, which the scripts of students need too.
 pub(super) fn check_replays_and_own_locks_enabled(app: &AppState) -> Result<(), Error> {
-    app.ctx
-        .config
-        .replays
-        .enabled
-        .then_some(())
-        .ok_or(Error::NoReplays)
+    app.ctx.config.replays.enabled.then_some(()).ok_or(Error::NoReplays)
 }
 
 #[cfg(test)]
@@ -558,19 +522,10 @@ mod tests {
             let one = replay("one", "2.8", Pace::Scheduler, is_exclusive);
             replays.queue.add(&one).expect("a place");
             let next = async |admin| {
-                let actor = Query(NextMoveQuery {
-                    actor: NextMove::FailOver,
-                });
+                let actor = Query(NextMoveQuery { actor: NextMove::FailOver });
                 let id = Path(one.ticket.id.to_string());
                 let visitor = Visitor::named("one");
-                next(
-                    admin,
-                    visitor,
-                    InstanceState(Arc::clone(&replays)),
-                    id,
-                    actor,
-                )
-                .await
+                next(admin, visitor, InstanceState(Arc::clone(&replays)), id, actor).await
             };
             let stranger = next(Err(Error::Unauthorized)).await;
             assert_eq!(stranger.is_err(), is_exclusive, "{stranger:?}");

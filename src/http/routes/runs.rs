@@ -96,10 +96,7 @@ pub(in crate::http) async fn start(
         (status = 200, description = "How it stands; once it has ended, its row", body = RunView),
         (status = 204, description = "There was none yet"),
     ))]
-pub(in crate::http) async fn current(
-    visitor: Visitor,
-    InstanceState(runs): InstanceState<Runs>,
-) -> Response {
+pub(in crate::http) async fn current(visitor: Visitor, InstanceState(runs): InstanceState<Runs>) -> Response {
     match runs.current(&visitor) {
         Some(run) => {
             if run.ticket.visitor == visitor {
@@ -148,9 +145,7 @@ pub(in crate::http) async fn events(
 }
 
 /// Each update as events, up to and with the one that ends the run.
-fn until_the_end(
-    mut updates: watch::Receiver<RunUpdate>,
-) -> impl Stream<Item = Result<Event, axum::Error>> + Send {
+fn until_the_end(mut updates: watch::Receiver<RunUpdate>) -> impl Stream<Item = Result<Event, axum::Error>> + Send {
     stream! {
         updates.mark_changed();
         while updates.changed().await.is_ok() {
@@ -169,38 +164,27 @@ fn until_the_end(
 
 /// The plan of a request; by default 100 threads of 50 loops each, and 5000 pieces.
 fn plan_of(app: &AppState, wanted: &RunRequest) -> Result<Plan, Error> {
-    let strategy =
-        stock::find(&wanted.strategy).ok_or_else(|| Error::no_strategy(wanted.strategy.clone()))?;
+    let strategy = stock::find(&wanted.strategy).ok_or_else(|| Error::no_strategy(wanted.strategy.clone()))?;
     let (target, base) = match wanted.target {
         Target::One => (ONE_INSTANCE, app.own_address()),
         Target::Three if app.ctx.config.cluster.http.is_empty() => {
-            let rule =
-                "cannot be three: this instance does not know its cluster (setting cluster.http)";
+            let rule = "cannot be three: this instance does not know its cluster (setting cluster.http)";
             return Err(Error::bad_input("target", rule));
         }
         Target::Three => (THREE_BEHIND_NGINX, app.ctx.config.cluster.http.clone()),
     };
-    let (threads, loops) = (
-        wanted.threads.map_or(100, BoundedInteger::get),
-        wanted.loops.map_or(50, BoundedInteger::get),
-    );
+    let (threads, loops) =
+        (wanted.threads.map_or(100, BoundedInteger::get), wanted.loops.map_or(50, BoundedInteger::get));
     if threads * loops > MAX_REQUESTS {
-        return Err(Error::bad_input(
-            "loops",
-            format!("times threads must be at most {MAX_REQUESTS}"),
-        ));
+        return Err(Error::bad_input("loops", format!("times threads must be at most {MAX_REQUESTS}")));
     }
     let mut plan = Plan::new(&base, target, strategy.slug);
-    (plan.threads, plan.loops) = (
-        threads.unsigned_abs() as usize,
-        loops.unsigned_abs() as usize,
-    );
+    (plan.threads, plan.loops) = (threads.unsigned_abs() as usize, loops.unsigned_abs() as usize);
     plan.hold_ms = wanted.hold_ms.map_or(0, BoundedInteger::get).unsigned_abs();
     plan.count = wanted.count.map_or(5000, BoundedInteger::get);
     plan.draws = true;
     plan.token = app.ctx.config.admin_token();
-    plan.check()
-        .map_err(|rule| Error::bad_input("hold_ms", rule))?;
+    plan.check().map_err(|rule| Error::bad_input("hold_ms", rule))?;
     Ok(plan)
 }
 
@@ -213,21 +197,10 @@ mod tests {
     fn the_events_end_with_the_run_though_its_state_stays() {
         let sender = watch::Sender::new(RunUpdate::default());
         let mut events = Box::pin(until_the_end(sender.subscribe()));
-        assert!(
-            events.next().now_or_never().flatten().is_some(),
-            "the newest state comes at once"
-        );
+        assert!(events.next().now_or_never().flatten().is_some(), "the newest state comes at once");
         assert!(events.next().now_or_never().is_none(), "it goes on");
-        sender.send_replace(RunUpdate {
-            state: RunState::Failed {
-                detail: "why".into(),
-            },
-            ..RunUpdate::default()
-        });
-        let last = events
-            .collect::<Vec<_>>()
-            .now_or_never()
-            .expect("it has ended");
+        sender.send_replace(RunUpdate { state: RunState::Failed { detail: "why".into() }, ..RunUpdate::default() });
+        let last = events.collect::<Vec<_>>().now_or_never().expect("it has ended");
         assert_eq!(last.len(), 2, "progress, and the end");
     }
 }

@@ -95,15 +95,11 @@ pub(in crate::http) async fn reset(
     Json(NewCount { count }): Json<NewCount>,
 ) -> Result<axum::Json<ResetResult>, Error> {
     let stock_id = stock_id.map_or(1, BoundedInteger::get);
-    let not_cleared =
-        stock_admin::reset(&app.ctx, stock_id, count.get(), parse_scope(strategy)?).await?;
+    let not_cleared = stock_admin::reset(&app.ctx, stock_id, count.get(), parse_scope(strategy)?).await?;
     if stock_id == 1 {
         app.visits.report_reset();
     }
-    Ok(axum::Json(ResetResult {
-        levels: stock_admin::read(&app.ctx, stock_id).await?,
-        not_cleared,
-    }))
+    Ok(axum::Json(ResetResult { levels: stock_admin::read(&app.ctx, stock_id).await?, not_cleared }))
 }
 
 /// Takes a product away, with its locks. Product 1 is the course's and stays.
@@ -127,9 +123,7 @@ pub(in crate::http) async fn remove(
 }
 
 /// What a strategy of this name uses; `None` without a name, which means all of a product. Fails if no strategy has the name.
-fn parse_scope(
-    strategy: Option<String>,
-) -> Result<Option<stock_admin::ResetScope<'static>>, Error> {
+fn parse_scope(strategy: Option<String>) -> Result<Option<stock_admin::ResetScope<'static>>, Error> {
     let find = |slug: String| stock::find(&slug).ok_or_else(|| Error::no_strategy(slug));
     let strategy = strategy.map(find).transpose()?;
     Ok(strategy.map(stock_admin::ResetScope::from))

@@ -22,13 +22,8 @@ pub(in crate::http) struct ListedStrategy {
 #[utoipa::path(get, path = "/strategies", tag = "course",
     responses((status = 200, description = "The registry", body = [ListedStrategy])))]
 pub(in crate::http) async fn list(State(app): State<AppState>) -> Json<Vec<ListedStrategy>> {
-    let lease_ms = |strategy: &Strategy| {
-        u64::try_from(strategy.fixed_lease(&app.ctx.config)?.as_millis()).ok()
-    };
-    let listed = stock::ALL.iter().map(|strategy| ListedStrategy {
-        strategy,
-        lease_ms: lease_ms(strategy),
-    });
+    let lease_ms = |strategy: &Strategy| u64::try_from(strategy.fixed_lease(&app.ctx.config)?.as_millis()).ok();
+    let listed = stock::ALL.iter().map(|strategy| ListedStrategy { strategy, lease_ms: lease_ms(strategy) });
     Json(listed.collect())
 }
 

@@ -76,12 +76,9 @@ pub(in crate::http) async fn place(
     Query(how): Query<OrderQuery>,
 ) -> Result<Json<OrderBody>, Error> {
     let step = find(how.strategy.as_deref().unwrap_or(seckill::DEFAULT))?;
-    let wait = how
-        .wait_ms
-        .map_or(app.ctx.config.default_wait(), BoundedInteger::millis);
+    let wait = how.wait_ms.map_or(app.ctx.config.default_wait(), BoundedInteger::millis);
     let hold = how.hold_ms.map_or(Duration::ZERO, BoundedInteger::millis);
-    let order =
-        Order::new(id, user_id, hold, wait).with_lease(how.lease_ms.map(BoundedInteger::millis));
+    let order = Order::new(id, user_id, hold, wait).with_lease(how.lease_ms.map(BoundedInteger::millis));
     let ordered = (step.spec.place)(&app.ctx, &order).await?;
     Ok(Json(OrderBody {
         took: JobSummary::new(&app, AnswerOutcome::Sold, step.slug, &order.job),
@@ -102,8 +99,7 @@ pub(in crate::http) async fn state(
     Path(order_id): Path<String>,
 ) -> Result<Json<OrderState>, Error> {
     let number = order_id.parse().ok().filter(|number| *number > 0);
-    let order_id =
-        number.ok_or_else(|| Error::bad_input("order_id", "must be a positive whole number"))?;
+    let order_id = number.ok_or_else(|| Error::bad_input("order_id", "must be a positive whole number"))?;
     Ok(Json(stream::read_order_state(&app.ctx, order_id).await?))
 }
 

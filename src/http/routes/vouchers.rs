@@ -53,12 +53,7 @@ pub(in crate::http) async fn add(
 ) -> Result<Response, Error> {
     let id = voucher::add(&app.ctx, &new.title, new.stock.get(), new.begin, new.end).await?;
     let location = [(header::LOCATION, format!("/voucher/{id}"))];
-    Ok((
-        StatusCode::CREATED,
-        location,
-        axum::Json(NewVoucherId { id }),
-    )
-        .into_response())
+    Ok((StatusCode::CREATED, location, axum::Json(NewVoucherId { id })).into_response())
 }
 
 /// A voucher, as it is now.
@@ -118,29 +113,19 @@ pub(in crate::http) async fn check(
     State(app): State<AppState>,
     Path(id): Path<i64>,
 ) -> Result<axum::Json<OrdersReport>, Error> {
-    Ok(axum::Json(check::check_orders(
-        &voucher::read_records(&app.ctx, id).await?,
-        None,
-    )))
+    Ok(axum::Json(check::check_orders(&voucher::read_records(&app.ctx, id).await?, None)))
 }
 
 /// Reads a time that keeps [`TIME_RULE`], cut to microseconds as the database has it.
 fn time<'de, D: Deserializer<'de>>(deserializer: D) -> Result<DateTime<Utc>, D::Error> {
-    let time = String::deserialize(deserializer)
-        .ok()
-        .and_then(|text| DateTime::parse_from_rfc3339(&text).ok());
+    let time = String::deserialize(deserializer).ok().and_then(|text| DateTime::parse_from_rfc3339(&text).ok());
     let time = time.and_then(|time| DateTime::from_timestamp_micros(time.timestamp_micros()));
-    time.filter(|time| (1970..=9998).contains(&time.year()))
-        .ok_or_else(|| D::Error::custom(TIME_RULE))
+    time.filter(|time| (1970..=9998).contains(&time.year())).ok_or_else(|| D::Error::custom(TIME_RULE))
 }
 
 /// Requires a time later than `begin`.
 fn later_than(begin: &DateTime<Utc>) -> impl FnOnce(&DateTime<Utc>, &()) -> garde::Result + '_ {
     move |end, ()| {
-        if end > begin {
-            Ok(())
-        } else {
-            Err(garde::Error::new("must be later than begin"))
-        }
+        if end > begin { Ok(()) } else { Err(garde::Error::new("must be later than begin")) }
     }
 }

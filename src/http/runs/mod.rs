@@ -88,8 +88,6 @@ impl Runs {
         let own = self.of_visitor(visitor);
         let unfinished = own.iter().rfind(|run| !run.has_ended()).cloned();
         let under_way = || self.unfinished().into_iter().find(|run| !run.is_waiting());
-        unfinished
-            .or_else(under_way)
-            .or_else(|| own.first().cloned())
+        unfinished.or_else(under_way).or_else(|| own.first().cloned())
     }
 }

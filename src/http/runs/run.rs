@@ -131,9 +131,7 @@ pub(in crate::http) struct RunView {
 
 impl RunState {
     fn failed(why: impl ToString) -> Self {
-        Self::Failed {
-            detail: why.to_string(),
-        }
+        Self::Failed { detail: why.to_string() }
     }
 }
 
@@ -153,10 +151,7 @@ impl QueueEntry for Run {
     }
 
     fn has_ended(&self) -> bool {
-        !matches!(
-            self.updates.borrow().state,
-            RunState::Waiting | RunState::Running
-        )
+        !matches!(self.updates.borrow().state, RunState::Waiting | RunState::Running)
     }
 
     fn time_left(&self) -> Duration {
@@ -190,13 +185,11 @@ impl Run {
     pub(super) fn begin(&self) {
         self.ticket.begin();
         *self.elsewhere.lock() = None;
-        self.updates
-            .send_modify(|update| update.state = RunState::Running);
+        self.updates.send_modify(|update| update.state = RunState::Running);
     }
 
     pub(super) fn fail(&self, why: impl ToString) {
-        self.updates
-            .send_modify(|update| update.state = RunState::failed(why));
+        self.updates.send_modify(|update| update.state = RunState::failed(why));
     }
 
     pub(super) fn note_elsewhere(&self, run: RunElsewhere) {
@@ -208,8 +201,7 @@ impl Run {
         let elapsed = self.ticket.elapsed()?;
         let update = self.updates.borrow();
         let left = left_ms(&update.progress.snapshot, elapsed);
-        left.filter(|_| matches!(update.state, RunState::Running))
-            .map(Duration::from_millis)
+        left.filter(|_| matches!(update.state, RunState::Running)).map(Duration::from_millis)
     }
 
     /// The updates of the run, from the newest on.
@@ -239,24 +231,13 @@ impl Run {
 
     /// As the function [`acquire_run_lock`], for this run.
     pub(super) async fn acquire_run_lock(&self, ctx: &Ctx) -> Result<Option<Guard>, RunElsewhere> {
-        acquire_run_lock(
-            ctx,
-            &self.about.id,
-            &self.about.plan.strategy,
-            &self.about.by,
-        )
-        .await
+        acquire_run_lock(ctx, &self.about.id, &self.about.plan.strategy, &self.about.by).await
     }
 
     /// Runs the plan to its end and publishes how it goes; releases the run lock before it publishes the end.
     pub(super) async fn drive(self: Arc<Self>, app: AppState, run_lock: Option<Guard>) {
         let (sender, mut snapshots) = watch::channel(Snapshot::default());
-        let work = AssertUnwindSafe(load::run::run(
-            &self.about.plan,
-            &sender,
-            &self.ticket.cancel,
-        ))
-        .catch_unwind();
+        let work = AssertUnwindSafe(load::run::run(&self.about.plan, &sender, &self.ticket.cancel)).catch_unwind();
         let ended = tokio::select! {
             ended = work => ended,
             () = self.publish_progress(&app, snapshots.clone()) => return,
@@ -270,9 +251,7 @@ impl Run {
             Ok(Err(failure)) => RunState::failed(failure),
             Err(_) => RunState::failed("the load generator panicked; the log says where"),
         };
-        let progress = self
-            .progress(&app.ctx, &mut snapshots, BTreeMap::new())
-            .await;
+        let progress = self.progress(&app.ctx, &mut snapshots, BTreeMap::new()).await;
         if let Some(run_lock) = run_lock
             && let Err(error) = run_lock.release().await
         {
@@ -329,20 +308,10 @@ impl Run {
         under_way: BTreeMap<String, u64>,
     ) -> Progress {
         let remaining = match stock::find(&self.about.plan.strategy) {
-            Some(strategy) => {
-                stock_admin::count(ctx, strategy.spec.store, self.about.plan.stock_id)
-                    .await
-                    .ok()
-            }
+            Some(strategy) => stock_admin::count(ctx, strategy.spec.store, self.about.plan.stock_id).await.ok(),
             None => None,
         };
-        Progress {
-            snapshot: snapshots.borrow_and_update().clone(),
-            outside: OutsideState {
-                remaining,
-                under_way,
-            },
-        }
+        Progress { snapshot: snapshots.borrow_and_update().clone(), outside: OutsideState { remaining, under_way } }
     }
 }
 
@@ -359,11 +328,7 @@ mod tests {
 
     #[test]
     fn the_time_left_is_estimated_from_the_first_sample_on() {
-        let at = |samples| Snapshot {
-            samples,
-            planned: 100,
-            ..Snapshot::default()
-        };
+        let at = |samples| Snapshot { samples, planned: 100, ..Snapshot::default() };
         assert_eq!(left_ms(&at(0), Duration::from_secs(3)), None);
         assert_eq!(left_ms(&at(25), Duration::from_secs(1)), Some(3000));
         assert_eq!(left_ms(&at(100), Duration::from_secs(4)), Some(0));

@@ -56,17 +56,9 @@ pub(super) async fn acquire_run_lock(
     strategy: &str,
     by: &str,
 ) -> Result<Option<Guard>, RunElsewhere> {
-    let description = RowDescription {
-        class: id.into(),
-        method: strategy.into(),
-        server: ctx.instance.clone(),
-        desc: by.to_owned(),
-    };
-    let lock = ctx
-        .admin_pool
-        .table_lease_lock(NAME)
-        .lease(LEASE)
-        .description(description);
+    let description =
+        RowDescription { class: id.into(), method: strategy.into(), server: ctx.instance.clone(), desc: by.to_owned() };
+    let lock = ctx.admin_pool.table_lease_lock(NAME).lease(LEASE).description(description);
     let error = loop {
         match current_run(ctx).await {
             Ok(Some(run)) => return Err(run),
@@ -88,14 +80,8 @@ pub(super) async fn acquire_run_lock(
 async fn current_run(ctx: &Ctx) -> Result<Option<RunElsewhere>, Domain> {
     let mut conn = ctx.admin_conn(MYSQL_TIMEOUT).await?;
     let read = sqlx::query_as(CURRENT_RUN).bind(NAME);
-    let row: Option<(String, String, String, String)> = Session::of(&conn)
-        .bounded(MYSQL_TIMEOUT, read.fetch_optional(&mut *conn))
-        .await?;
+    let row: Option<(String, String, String, String)> =
+        Session::of(&conn).bounded(MYSQL_TIMEOUT, read.fetch_optional(&mut *conn)).await?;
     conn.done();
-    Ok(row.map(|(id, strategy, instance, by)| RunElsewhere {
-        id,
-        instance,
-        by,
-        strategy,
-    }))
+    Ok(row.map(|(id, strategy, instance, by)| RunElsewhere { id, instance, by, strategy }))
 }

@@ -27,28 +27,17 @@ async fn an_unknown_name_is_answered_with_those_that_exist() {
         let json = ask(&service, request).await;
         let told = (json.status, json.header("content-type"));
         assert_eq!(told, (404, "application/problem+json"), "{request}");
-        assert_eq!(
-            json.json()["strategies"],
-            serde_json::json!(names),
-            "{request}"
-        );
+        assert_eq!(json.json()["strategies"], serde_json::json!(names), "{request}");
         let text = ask(&service, &format!("{request} accept:text/plain")).await;
         assert_eq!(text.header("content-type"), "text/plain; charset=utf-8");
-        assert!(
-            names.iter().all(|name| text.body.contains(name)),
-            "{}",
-            text.body
-        );
+        assert!(names.iter().all(|name| text.body.contains(name)), "{}", text.body);
     }
 }
 
 #[tokio::test]
 async fn a_path_without_its_number_is_told_what_must_stand_there() {
     let service = service(&[]);
-    for (request, value) in [
-        ("GET /voucher//check", r#""""#),
-        ("GET /voucher/abc/check", r#""abc""#),
-    ] {
+    for (request, value) in [("GET /voucher//check", r#""""#), ("GET /voucher/abc/check", r#""abc""#)] {
         let answer = ask(&service, request).await;
         assert_eq!(answer.status, 400, "{}", answer.body);
         let rule = format!("{value} stands where a whole number must be");
@@ -62,16 +51,11 @@ async fn a_path_without_its_number_is_told_what_must_stand_there() {
 #[tokio::test]
 async fn every_strategy_and_every_step_is_listed_with_its_source() {
     let service = service(&[]);
-    let strategies = stock::ALL
-        .iter()
-        .map(|strategy| (strategy.slug, strategy.source, strategy.text.en.survives));
-    let steps = seckill::ALL
-        .iter()
-        .map(|step| (step.slug, step.source, step.text.en.survives));
-    for (registry, all) in [
-        ("/strategies", strategies.collect::<Vec<_>>()),
-        ("/voucher-order/strategies", steps.collect()),
-    ] {
+    let strategies = stock::ALL.iter().map(|strategy| (strategy.slug, strategy.source, strategy.text.en.survives));
+    let steps = seckill::ALL.iter().map(|step| (step.slug, step.source, step.text.en.survives));
+    for (registry, all) in
+        [("/strategies", strategies.collect::<Vec<_>>()), ("/voucher-order/strategies", steps.collect())]
+    {
         let listed = read(&service, registry, &[]).await.json();
         for (place, (slug, source, survives)) in all.into_iter().enumerate() {
             assert_eq!(listed[place]["slug"], slug);
@@ -94,10 +78,7 @@ fn a_seckill_refuses_in_the_words_of_the_course() {
         (SeckillError::OrderUnderWay.into(), "不允许重复下单"),
     ] {
         let problem = Problem::from(&error);
-        assert_eq!(
-            (problem.status, problem.text().as_str()),
-            (StatusCode::CONFLICT, words)
-        );
+        assert_eq!((problem.status, problem.text().as_str()), (StatusCode::CONFLICT, words));
     }
 }
 
@@ -113,17 +94,10 @@ async fn unknown_paths_and_methods_follow_the_accept_header() {
         ("POST /", 405),
     ] {
         let json = ask(&service, request).await;
-        assert_eq!(
-            (json.status, &json.json()["status"]),
-            (status, &status.into())
-        );
+        assert_eq!((json.status, &json.json()["status"]), (status, &status.into()));
         assert_eq!(json.header("allow").is_empty(), status == 404, "{request}");
         let text = ask(&service, &format!("{request} accept:text/plain")).await;
-        assert_eq!(
-            text.header("content-type"),
-            "text/plain; charset=utf-8",
-            "{request}"
-        );
+        assert_eq!(text.header("content-type"), "text/plain; charset=utf-8", "{request}");
     }
 }
 
@@ -146,13 +120,7 @@ async fn every_answer_names_its_instance_and_its_request() {
         assert_eq!(answer.header("x-content-type-options"), "nosniff", "{path}");
     }
     let known = read(&service, "/nope", &[JSON, ("x-request-id", "abc-1")]).await;
-    assert_eq!(
-        (
-            known.header("x-request-id"),
-            known.json()["request_id"].as_str()
-        ),
-        ("abc-1", Some("abc-1"))
-    );
+    assert_eq!((known.header("x-request-id"), known.json()["request_id"].as_str()), ("abc-1", Some("abc-1")));
     let odd = read(&service, "/nope", &[("x-request-id", "a b\"c")]).await;
     assert_eq!(odd.header("x-request-id").len(), 16);
 }
@@ -161,36 +129,18 @@ async fn every_answer_names_its_instance_and_its_request() {
 async fn the_page_comes_with_a_strict_policy_and_is_sent_once() {
     let service = service(&[]);
     let page = read(&service, "/", &[]).await;
-    assert_eq!(
-        (page.status, page.header("content-type")),
-        (200, "text/html; charset=utf-8")
-    );
+    assert_eq!((page.status, page.header("content-type")), (200, "text/html; charset=utf-8"));
     let policy = page.header("content-security-policy");
-    assert!(
-        policy.starts_with("default-src 'none'") && !policy.contains("unsafe"),
-        "{policy}"
-    );
+    assert!(policy.starts_with("default-src 'none'") && !policy.contains("unsafe"), "{policy}");
     let etag = page.header("etag");
     for known in [etag.to_owned(), format!("\"x\", W/{etag}"), "*".to_owned()] {
         let again = read(&service, "/", &[("if-none-match", &known)]).await;
-        assert_eq!(
-            (again.status, again.body.as_str(), again.header("etag")),
-            (304, "", etag),
-            "{known}"
-        );
+        assert_eq!((again.status, again.body.as_str(), again.header("etag")), (304, "", etag), "{known}");
     }
-    assert_eq!(
-        read(&service, "/", &[("if-none-match", "\"other\"")])
-            .await
-            .status,
-        200
-    );
+    assert_eq!(read(&service, "/", &[("if-none-match", "\"other\"")]).await.status, 200);
     let docs = read(&service, "/docs/", &[]).await;
     assert_eq!(docs.status, 200);
-    assert!(
-        docs.header("content-security-policy")
-            .contains("script-src 'self';")
-    );
+    assert!(docs.header("content-security-policy").contains("script-src 'self';"));
 }
 
 #[tokio::test]
@@ -199,10 +149,7 @@ async fn readiness_names_who_waits_for_what() {
     assert_eq!(answer.status, 503);
     let json = answer.json();
     assert_eq!(json["servers"]["mysql"]["up"], false);
-    assert_eq!(
-        json["waiting"].as_array().map(Vec::len),
-        Some(stock::ALL.len())
-    );
+    assert_eq!(json["waiting"].as_array().map(Vec::len), Some(stock::ALL.len()));
     assert!(json.get("instances").is_none());
 }
 
@@ -211,10 +158,7 @@ async fn a_failed_request_is_counted_and_waits_no_more() {
     let service = service(&[]);
     assert_eq!(read(&service, "/check/lock/none", &[]).await.status, 503);
     let metrics = read(&service, "/metrics", &[]).await.body;
-    assert!(
-        metrics.contains("oversell_errors_total{strategy=\"none\",kind=\"unavailable\"} 1"),
-        "{metrics}"
-    );
+    assert!(metrics.contains("oversell_errors_total{strategy=\"none\",kind=\"unavailable\"} 1"), "{metrics}");
     assert!(metrics.contains("oversell_waiters{strategy=\"none\"} 0"));
 }
 
@@ -237,10 +181,7 @@ async fn an_overload_logs_one_line_and_not_one_for_each_request() {
     }
     let failed = log.count(&["request failed"]);
     let seconds = usize::try_from(started.elapsed().as_secs()).unwrap_or(usize::MAX);
-    assert!(
-        (1..=1 + seconds).contains(&failed),
-        "{failed} lines in {seconds} s"
-    );
+    assert!((1..=1 + seconds).contains(&failed), "{failed} lines in {seconds} s");
 }
 
 #[tokio::test]

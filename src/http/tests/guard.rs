@@ -4,11 +4,8 @@ use super::{ask, read, send, service, table};
 
 #[tokio::test]
 async fn administration_needs_the_token_if_there_is_one() {
-    let service = service(&[
-        ("admin.token", "s3cret"),
-        ("replays.enabled", "true"),
-        ("replays.lab", "http://127.0.0.1:1/fault"),
-    ]);
+    let service =
+        service(&[("admin.token", "s3cret"), ("replays.enabled", "true"), ("replays.lab", "http://127.0.0.1:1/fault")]);
     for request in [
         r#"PUT /stock {"count":1}"#,
         "DELETE /stock?stock_id=7",
@@ -26,19 +23,10 @@ async fn administration_needs_the_token_if_there_is_one() {
         let (method, path) = operation.split_once(' ').expect("a method and a path");
         let body = format!("{{{body}");
         let with = async |token: &str| {
-            let headers = [
-                ("authorization", token),
-                ("content-type", "application/json"),
-            ];
+            let headers = [("authorization", token), ("content-type", "application/json")];
             send(&service, method, path, &headers, &body).await
         };
-        for wrong in [
-            "",
-            "Bearer ",
-            "Bearer s3cre",
-            "Bearer s3cret2",
-            "Basic s3cret",
-        ] {
+        for wrong in ["", "Bearer ", "Bearer s3cre", "Bearer s3cret2", "Basic s3cret"] {
             let answer = with(wrong).await;
             let told = (answer.status, answer.header("www-authenticate"));
             assert_eq!(told, (401, "Bearer"), "{request} {wrong}");
@@ -48,16 +36,9 @@ async fn administration_needs_the_token_if_there_is_one() {
         }
     }
     assert_eq!(read(&service, "/strategies", &[]).await.status, 200);
-    for harmless in [
-        "/replays/2.3",
-        "/replays/2.2",
-        "/replays/003.pause?pace=timed",
-    ] {
+    for harmless in ["/replays/2.3", "/replays/2.2", "/replays/003.pause?pace=timed"] {
         let answer = send(&service, "POST", harmless, &[], "").await;
-        assert_eq!(
-            answer.status, 503,
-            "{harmless} breaks nothing, and finds no servers"
-        );
+        assert_eq!(answer.status, 503, "{harmless} breaks nothing, and finds no servers");
     }
 }
 
@@ -102,17 +83,10 @@ async fn another_hosts_page_is_refused_our_own_page_is_not() {
     for (operation, body) in WRITES {
         for (headers, named) in table(REFUSED) {
             let answer = ask(&service, &format!("{operation} {headers} {body}")).await;
-            assert_eq!(
-                answer.problem(),
-                (403, "forbidden".to_owned()),
-                "{operation} {headers}"
-            );
+            assert_eq!(answer.problem(), (403, "forbidden".to_owned()), "{operation} {headers}");
             let json = answer.json();
             let detail = json["detail"].as_str().unwrap_or_default();
-            assert!(
-                detail.contains(named) && json["outcome"] == "refused",
-                "{headers}: {json}"
-            );
+            assert!(detail.contains(named) && json["outcome"] == "refused", "{headers}: {json}");
         }
         for headers in PASSED {
             let request = format!("{operation} {headers} {body}").replace("  ", " ");
@@ -156,14 +130,8 @@ async fn without_fetch_headers_origin_or_referer_tells_the_page() {
         ("accept:*/* origin:http://evil.example", 403),
         ("accept:*/* origin:null", 403),
         ("accept:*/* origin:http://192.168.1.20:3000", 403),
-        (
-            "accept:text/html,*/* referer:http://intranet.example/course",
-            503,
-        ),
-        (
-            "accept:image/avif,*/* referer:http://192.168.1.20:8080/class.html",
-            503,
-        ),
+        ("accept:text/html,*/* referer:http://intranet.example/course", 503),
+        ("accept:image/avif,*/* referer:http://192.168.1.20:8080/class.html", 503),
         ("accept:*/* origin:http://192.168.1.20:8080", 503),
         ("accept:*/*", 503),
     ] {
@@ -188,14 +156,10 @@ async fn nothing_is_read_through_a_name_that_is_not_this_services() {
 #[tokio::test]
 async fn no_other_origin_may_read_an_answer() {
     let service = service(&[]);
-    let asked = [
-        ("origin", "http://evil.example"),
-        ("access-control-request-method", "PUT"),
-    ];
-    for (method, path, headers, status) in [
-        ("OPTIONS", "/stock", &asked[..], 405),
-        ("GET", "/strategies", &asked[..1], 200),
-    ] {
+    let asked = [("origin", "http://evil.example"), ("access-control-request-method", "PUT")];
+    for (method, path, headers, status) in
+        [("OPTIONS", "/stock", &asked[..], 405), ("GET", "/strategies", &asked[..1], 200)]
+    {
         let answer = send(&service, method, path, headers, "").await;
         let told = (answer.status, answer.header("access-control-allow-origin"));
         assert_eq!(told, (status, ""), "{method} {path}");

@@ -106,9 +106,8 @@ async fn a_bad_request_is_refused_with_its_field_and_rule() {
         ask(&service, request).await.assert_refuses(field, rule);
     }
     let title = "券".repeat(101);
-    let long = format!(
-        r#"{{"title":"{title}","stock":1,"begin":"2026-11-11T00:00:00Z","end":"2026-11-12T00:00:00Z"}}"#
-    );
+    let long =
+        format!(r#"{{"title":"{title}","stock":1,"begin":"2026-11-11T00:00:00Z","end":"2026-11-12T00:00:00Z"}}"#);
     (ask(&service, &format!("POST /voucher {long}")).await).assert_refuses("title", "");
 }
 
@@ -118,19 +117,12 @@ async fn valid_requests_reach_the_missing_servers() {
     for (request, title) in table(GOOD) {
         let answer = ask(&service, request).await;
         let json = answer.json();
-        let named = json["title"]
-            .as_str()
-            .is_some_and(|named| named.contains(title));
+        let named = json["title"].as_str().is_some_and(|named| named.contains(title));
         assert!(answer.status == 503 && named, "{request}: {}", answer.body);
     }
     // A name is counted in characters.
     let who = "%E5%B0%8F".repeat(32);
-    assert_eq!(
-        read(&service, &format!("/check/lock/none?who={who}"), &[])
-            .await
-            .status,
-        503
-    );
+    assert_eq!(read(&service, &format!("/check/lock/none?who={who}"), &[]).await.status, 503);
 }
 
 #[tokio::test]
@@ -138,27 +130,14 @@ async fn a_body_that_is_not_declared_as_json_is_415() {
     let service = service(&[]);
     for (method, path) in [("PUT", "/stock"), ("POST", "/runs"), ("POST", "/voucher")] {
         let bare = send(&service, method, path, &[JSON], "{}").await;
-        assert_eq!(
-            bare.problem(),
-            (415, "not-json".to_owned()),
-            "{path} without a type"
-        );
+        assert_eq!(bare.problem(), (415, "not-json".to_owned()), "{path} without a type");
         for (kind, refused) in [
             ("text/plain", true),
             ("application/x-www-form-urlencoded", true),
             ("application/json;charset=utf-8", false),
         ] {
-            let answer = ask(
-                &service,
-                &format!("{method} {path} content-type:{kind} {{}}"),
-            )
-            .await;
-            assert_eq!(
-                answer.status == 415,
-                refused,
-                "{path} {kind}: {}",
-                answer.body
-            );
+            let answer = ask(&service, &format!("{method} {path} content-type:{kind} {{}}")).await;
+            assert_eq!(answer.status == 415, refused, "{path} {kind}: {}", answer.body);
         }
     }
 }

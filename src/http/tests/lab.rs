@@ -13,20 +13,12 @@ async fn without_a_lab_nothing_can_be_broken() {
     let why = lab["why"]["zh"].as_str().unwrap_or_default();
     assert!(why.contains("docker compose pause"), "{lab}");
     let refused = ask(&service, &format!("POST /lab/faults {PAUSE}")).await;
-    assert_eq!(
-        refused.problem(),
-        (403, "no-lab".to_owned()),
-        "{}",
-        refused.body
-    );
+    assert_eq!(refused.problem(), (403, "no-lab".to_owned()), "{}", refused.body);
 }
 
 #[tokio::test]
 async fn a_fault_needs_the_admin_token_and_a_page_of_this_host() {
-    let service = service(&[
-        ("admin.token", "s3cret"),
-        ("replays.lab", "http://127.0.0.1:1/fault"),
-    ]);
+    let service = service(&[("admin.token", "s3cret"), ("replays.lab", "http://127.0.0.1:1/fault")]);
     let token = ("authorization", "Bearer s3cret");
     let json = ("content-type", "application/json");
     let other_host = ("sec-fetch-site", "cross-site");
@@ -36,15 +28,7 @@ async fn a_fault_needs_the_admin_token_and_a_page_of_this_host() {
         (&[JSON, json, token], 503, "unavailable"),
     ] {
         let answer = send(&service, "POST", "/lab/faults", headers, PAUSE).await;
-        assert_eq!(
-            answer.problem(),
-            (status, kind.to_owned()),
-            "{}",
-            answer.body
-        );
-        assert_eq!(
-            status == 503,
-            answer.json()["detail"] == "lab is not available"
-        );
+        assert_eq!(answer.problem(), (status, kind.to_owned()), "{}", answer.body);
+        assert_eq!(status == 503, answer.json()["detail"] == "lab is not available");
     }
 }

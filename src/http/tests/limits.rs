@@ -20,10 +20,7 @@ async fn a_body_over_the_limit_is_refused_with_or_without_length() {
     let untold = Answer::of(service.clone().oneshot(request).await.expect("infallible")).await;
     assert_eq!(untold.status, 413);
     let small = ask(&service, r#"PUT /stock {"count":1}"#).await;
-    assert_eq!(
-        small.status, 503,
-        "a small one gets as far as the servers that are not there"
-    );
+    assert_eq!(small.status, 503, "a small one gets as far as the servers that are not there");
 }
 
 #[tokio::test]
@@ -32,20 +29,13 @@ async fn requests_over_the_limit_get_the_words_of_the_course() {
     let (mut through, mut refused) = (0, 0);
     for _ in 0..200 {
         let answer = read(&service, "/seckill/limited", &[]).await;
-        match (
-            answer.status,
-            answer.body.as_str(),
-            answer.header("retry-after"),
-        ) {
+        match (answer.status, answer.body.as_str(), answer.header("retry-after")) {
             (200, "拿到令牌，进入秒杀", "") => through += 1,
             (429, "很遗憾，没抢到", "1") => refused += 1,
             other => panic!("{other:?}"),
         }
     }
-    assert!(
-        through >= 10 && refused > 0,
-        "{through} were let through, {refused} were not"
-    );
+    assert!(through >= 10 && refused > 0, "{through} were let through, {refused} were not");
     let lone = read(&service, "/nginx/leaky/queued", &[JSON]).await;
     assert_eq!(lone.problem(), (404, "only-at-nginx".to_owned()));
 }
@@ -77,10 +67,7 @@ async fn a_panic_is_500_and_the_next_request_is_served() {
     let service = lone(&[], "/boom", boom);
     for _ in 0..2 {
         let answer = read(&service, "/boom", &[JSON]).await;
-        assert_eq!(
-            (answer.status, answer.json()["outcome"].as_str()),
-            (500, Some("unknown"))
-        );
+        assert_eq!((answer.status, answer.json()["outcome"].as_str()), (500, Some("unknown")));
         assert!(!answer.body.contains("inner"), "{}", answer.body);
     }
 }
@@ -90,10 +77,7 @@ async fn a_request_that_times_out_has_an_unknown_outcome() {
     let limit = [("server.request_timeout_ms", "5")];
     let service = lone(&limit, "/slow", get(pending::<()>));
     let answer = read(&service, "/slow", &[JSON]).await;
-    assert_eq!(
-        (answer.status, answer.json()["outcome"].as_str()),
-        (503, Some("unknown"))
-    );
+    assert_eq!((answer.status, answer.json()["outcome"].as_str()), (503, Some("unknown")));
 }
 
 #[tokio::test]
@@ -116,37 +100,18 @@ async fn one_client_leaves_room_for_the_others() {
     let waiting = [start("/slow", "10.0.0.7"), start("/slow", "10.0.0.7")];
     entered.acquire_many(2).await.expect("open").forget();
     let refused = start("/fast", "10.0.0.7").await.expect("an answer");
-    assert_eq!(
-        (refused.problem(), refused.header("retry-after")),
-        ((429, "too-many".into()), "1")
-    );
-    assert!(
-        refused.body.contains("requests of one address"),
-        "{}",
-        refused.body
-    );
-    assert_eq!(
-        start("/fast", "10.0.0.8").await.expect("an answer").status,
-        200
-    );
+    assert_eq!((refused.problem(), refused.header("retry-after")), ((429, "too-many".into()), "1"));
+    assert!(refused.body.contains("requests of one address"), "{}", refused.body);
+    assert_eq!(start("/fast", "10.0.0.8").await.expect("an answer").status, 200);
     // A load from this machine may take all.
     let loads: Vec<_> = (0..5).map(|_| start("/slow", "127.0.0.1")).collect();
     entered.acquire_many(5).await.expect("open").forget();
-    assert_eq!(
-        start("/fast", "::ffff:127.0.0.1")
-            .await
-            .expect("an answer")
-            .status,
-        200
-    );
+    assert_eq!(start("/fast", "::ffff:127.0.0.1").await.expect("an answer").status, 200);
     for one in waiting.into_iter().chain(loads) {
         one.abort();
         assert!(one.await.is_err(), "it was under way until now");
     }
-    assert_eq!(
-        start("/fast", "10.0.0.7").await.expect("an answer").status,
-        200
-    );
+    assert_eq!(start("/fast", "10.0.0.7").await.expect("an answer").status, 200);
 }
 
 #[tokio::test]
@@ -170,9 +135,5 @@ async fn one_request_too_many_is_refused_and_operators_are_let_in() {
 
     first.abort();
     assert!(first.await.is_err(), "it was under way until now");
-    assert_eq!(
-        read(&service, "/fast", &[]).await.status,
-        200,
-        "the place of one that hung up is free again"
-    );
+    assert_eq!(read(&service, "/fast", &[]).await.status, 200, "the place of one that hung up is free again");
 }

@@ -23,16 +23,8 @@ const NOBODY: &str = "mysql://root@127.0.0.1:1/test";
 const JSON: (&str, &str) = ("accept", "application/json");
 
 fn config(overrides: &[(&str, &str)]) -> Config {
-    let servers = [
-        ("mysql.url", NOBODY),
-        ("redis.url", "redis://127.0.0.1:1"),
-        ("zookeeper.connect", "127.0.0.1:1"),
-    ];
-    let all: Vec<_> = servers
-        .iter()
-        .chain(overrides)
-        .map(|(key, value)| (*key, (*value).to_owned()))
-        .collect();
+    let servers = [("mysql.url", NOBODY), ("redis.url", "redis://127.0.0.1:1"), ("zookeeper.connect", "127.0.0.1:1")];
+    let all: Vec<_> = servers.iter().chain(overrides).map(|(key, value)| (*key, (*value).to_owned())).collect();
     Config::load_with(None, &all).expect("a configuration")
 }
 
@@ -51,13 +43,7 @@ fn lone(overrides: &[(&str, &str)], path: &str, handler: MethodRouter) -> Router
     with_middleware(&app(overrides), route, Router::new())
 }
 
-async fn send(
-    service: &Router,
-    method: &str,
-    path: &str,
-    headers: &[(&str, &str)],
-    body: &str,
-) -> Answer {
+async fn send(service: &Router, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Answer {
     let mut request = Request::builder().method(method).uri(path);
     for (name, value) in headers {
         request = request.header(*name, *value);
@@ -65,22 +51,12 @@ async fn send(
     if !body.is_empty() {
         request = request.header(header::CONTENT_LENGTH, body.len());
     }
-    let request = request
-        .body(Body::from(body.to_owned()))
-        .expect("a request");
+    let request = request.body(Body::from(body.to_owned())).expect("a request");
     let answer = Answer::of(service.clone().oneshot(request).await.expect("infallible")).await;
     let told = openapi::is_documented(method, path, answer.status);
-    assert!(
-        told,
-        "{method} {path} answers {}, and its documentation does not say so",
-        answer.status
-    );
+    assert!(told, "{method} {path} answers {}, and its documentation does not say so", answer.status);
     let misfit = openapi::misfit(method, path, &answer);
-    assert!(
-        misfit.is_none(),
-        "{method} {path}: {}",
-        misfit.unwrap_or_default()
-    );
+    assert!(misfit.is_none(), "{method} {path}: {}", misfit.unwrap_or_default());
     answer
 }
 
@@ -90,8 +66,7 @@ async fn ask(service: &Router, request: &str) -> Answer {
     let mut next = || words.next().unwrap_or_default();
     let (method, path, mut rest) = (next(), next(), next());
     let mut headers = Vec::new();
-    let is_name =
-        |name: &str| !name.is_empty() && name.chars().all(|c| c.is_ascii_lowercase() || c == '-');
+    let is_name = |name: &str| !name.is_empty() && name.chars().all(|c| c.is_ascii_lowercase() || c == '-');
     while let Some((name, after)) = rest.split_once(':').filter(|(name, _)| is_name(name)) {
         let (value, more) = after.split_once(' ').unwrap_or((after, ""));
         headers.push((name, value));
@@ -108,10 +83,7 @@ async fn ask(service: &Router, request: &str) -> Answer {
 /// The rows of a table: a request for [`ask`], and after `|` what must come of it.
 fn table(rows: &str) -> impl Iterator<Item = (&str, &str)> {
     let rows = rows.lines().filter(|row| !row.is_empty());
-    rows.map(|row| {
-        row.rsplit_once(" | ")
-            .expect("a request and what must come of it")
-    })
+    rows.map(|row| row.rsplit_once(" | ").expect("a request and what must come of it"))
 }
 
 async fn read(service: &Router, path: &str, headers: &[(&str, &str)]) -> Answer {
@@ -129,26 +101,16 @@ impl Answer {
         let (parts, body) = response.into_parts();
         let body = body.collect().await.expect("a body").to_bytes();
         let body = String::from_utf8_lossy(&body).into_owned();
-        Self {
-            status: parts.status.as_u16(),
-            headers: parts.headers,
-            body,
-        }
+        Self { status: parts.status.as_u16(), headers: parts.headers, body }
     }
 
     fn header(&self, name: impl header::AsHeaderName) -> &str {
-        self.headers
-            .get(name)
-            .and_then(|value| value.to_str().ok())
-            .unwrap_or_default()
+        self.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
     }
 
     fn problem(&self) -> (u16, String) {
         let kind = self.json()["type"].as_str().unwrap_or_default().to_owned();
-        (
-            self.status,
-            kind.trim_start_matches("urn:oversell:").to_owned(),
-        )
+        (self.status, kind.trim_start_matches("urn:oversell:").to_owned())
     }
 
     #[track_caller]
@@ -156,19 +118,12 @@ impl Answer {
         let json = self.json();
         let detail = json["detail"].as_str().unwrap_or_default();
         assert_eq!(
-            (
-                self.status,
-                json["field"].as_str(),
-                json["outcome"].as_str()
-            ),
+            (self.status, json["field"].as_str(), json["outcome"].as_str()),
             (400, Some(field), Some("refused")),
             "{}",
             self.body
         );
-        assert!(
-            detail.len() > field.len() + 10 && detail.contains(rule),
-            "{detail}"
-        );
+        assert!(detail.len() > field.len() + 10 && detail.contains(rule), "{detail}");
     }
 
     fn json(&self) -> Value {

@@ -72,10 +72,9 @@ async fn each_schema_of_the_document_is_valid() {
     assert!(schema_places(&API).len() > 500);
     assert_eq!(invalid_schemas(&API), Vec::<String>::new());
     let twin = |schema: Value| serde_json::json!({"components": {"schemas": {"View": schema}}});
-    for wrong in [
-        serde_json::json!({"$ref": "#/components/schemas/Other"}),
-        serde_json::json!({"type": "whole number"}),
-    ] {
+    for wrong in
+        [serde_json::json!({"$ref": "#/components/schemas/Other"}), serde_json::json!({"type": "whole number"})]
+    {
         assert_eq!(invalid_schemas(&twin(wrong)).len(), 1);
     }
 }
@@ -95,11 +94,7 @@ fn strings_of<'a>(name: &str, value: &'a Value, found: &mut Vec<&'a str>) {
 
 #[tokio::test]
 async fn references_lead_somewhere_and_operations_differ_in_name() {
-    assert!(
-        API["openapi"]
-            .as_str()
-            .is_some_and(|of| of.starts_with("3.1"))
-    );
+    assert!(API["openapi"].as_str().is_some_and(|of| of.starts_with("3.1")));
     let (mut references, mut names) = (Vec::new(), Vec::new());
     strings_of("$ref", &API, &mut references);
     strings_of("operationId", &API, &mut names);
@@ -126,11 +121,7 @@ async fn a_lesson_is_one_of_the_course() {
     ] {
         let lesson = API.pointer(&format!("/components/schemas{place}"));
         let ids = lesson.and_then(|lesson| lesson["enum"].as_array());
-        assert_eq!(
-            ids.map(Vec::len),
-            Some(claims::lessons().count()),
-            "{place}"
-        );
+        assert_eq!(ids.map(Vec::len), Some(claims::lessons().count()), "{place}");
     }
 }
 
@@ -167,36 +158,27 @@ fn schema_names(code: &str) -> Vec<String> {
     let mut names = Vec::new();
     for (attributes, ident) in types {
         let shown = |name: &str| {
-            let of = attributes
-                .iter()
-                .filter(move |one| one.path().is_ident(name));
+            let of = attributes.iter().filter(move |one| one.path().is_ident(name));
             of.map(|one| quoted(&one.meta)).collect::<String>()
         };
         if !shown("derive").contains("ToSchema") {
             continue;
         }
         let schema = shown("schema");
-        let given = schema
-            .split_once("as = ")
-            .map(|(_, rest)| rest.split([',', ')']).next().unwrap_or_default());
+        let given = schema.split_once("as = ").map(|(_, rest)| rest.split([',', ')']).next().unwrap_or_default());
         names.push(given.map_or_else(|| ident.to_string(), |given| given.trim().to_owned()));
     }
     names
 }
 
 fn quoted(meta: &syn::Meta) -> String {
-    meta.require_list()
-        .map(|list| list.tokens.to_string())
-        .unwrap_or_default()
+    meta.require_list().map(|list| list.tokens.to_string()).unwrap_or_default()
 }
 
 /// Two types of one name are one schema in the document, and what the other one answers is not described.
 #[test]
 fn no_two_types_have_one_name_in_the_document() {
-    let mut files = vec!["src", "lab/src"]
-        .into_iter()
-        .map(std::path::PathBuf::from)
-        .collect::<Vec<_>>();
+    let mut files = vec!["src", "lab/src"].into_iter().map(std::path::PathBuf::from).collect::<Vec<_>>();
     let (mut seen, mut twice) = (HashSet::new(), Vec::new());
     while let Some(at) = files.pop() {
         if at.is_dir() {
@@ -210,8 +192,7 @@ fn no_two_types_have_one_name_in_the_document() {
     }
     assert!(seen.contains("ReplayView") && seen.contains("Problem"));
     assert_eq!(twice, Vec::<String>::new());
-    let twins =
-        "#[derive(ToSchema)] struct View; #[derive(ToSchema)] #[schema(as = Other)] enum View {}";
+    let twins = "#[derive(ToSchema)] struct View; #[derive(ToSchema)] #[schema(as = Other)] enum View {}";
     assert_eq!(schema_names(twins), ["View", "Other"]);
 }
 
@@ -219,12 +200,9 @@ fn operations(api: &Value) -> Vec<(&str, &str, &Value)> {
     let paths = api["paths"].as_object().expect("paths");
     let all = paths.iter().flat_map(|(path, item)| {
         let methods = item.as_object().expect("methods");
-        methods
-            .iter()
-            .map(move |(method, operation)| (path.as_str(), method.as_str(), operation))
+        methods.iter().map(move |(method, operation)| (path.as_str(), method.as_str(), operation))
     });
-    all.filter(|(_, method, _)| METHODS.contains(method))
-        .collect()
+    all.filter(|(_, method, _)| METHODS.contains(method)).collect()
 }
 
 /// The parameters of an operation that stand here: in the path or in the query.
@@ -240,10 +218,7 @@ fn gets(api: &Value) -> impl Iterator<Item = (&str, &Value)> {
 
 /// The address with something for each open piece.
 fn filled(path: &str) -> String {
-    let path = path
-        .replace("{strategy}", "none")
-        .replace("{slug}", "none")
-        .replace("{lesson}", "gap");
+    let path = path.replace("{strategy}", "none").replace("{slug}", "none").replace("{lesson}", "gap");
     let path = path.replace("{prefix}", "order").replace("{order_id}", "7");
     path.replace("{id}", "7").replace("{change}", "get")
 }
@@ -258,24 +233,14 @@ fn takes(operation: &Value) -> bool {
 async fn each_documented_route_takes_exactly_its_methods() {
     let service = service(&[]);
     let api = document(&service).await;
-    let paths: BTreeSet<_> = operations(&api)
-        .into_iter()
-        .map(|(path, _, _)| path)
-        .collect();
+    let paths: BTreeSet<_> = operations(&api).into_iter().map(|(path, _, _)| path).collect();
     assert!(paths.len() >= 30, "{paths:?}");
     for path in paths {
         let refused = send(&service, "PATCH", &filled(path), &[], "").await;
         assert_eq!(refused.status, 405, "{path} is documented but not routed");
-        let allowed: BTreeSet<_> = refused
-            .header("allow")
-            .split(',')
-            .map(|m| m.trim().to_lowercase())
-            .collect();
+        let allowed: BTreeSet<_> = refused.header("allow").split(',').map(|m| m.trim().to_lowercase()).collect();
         let mut wanted = BTreeSet::new();
-        for (_, method, operation) in operations(&api)
-            .into_iter()
-            .filter(|(other, _, _)| *other == path)
-        {
+        for (_, method, operation) in operations(&api).into_iter().filter(|(other, _, _)| *other == path) {
             wanted.insert(method.to_owned());
             if method == "get" && !takes(operation) {
                 wanted.insert("head".to_owned());
@@ -301,10 +266,7 @@ async fn every_route_is_documented() {
         .collect();
     assert_eq!(routed, known);
     let twin = routes.route("/secret", axum::routing::get(()));
-    assert!(
-        format!("{twin:?}").contains("\"/secret\""),
-        "a route that is not documented is seen"
-    );
+    assert!(format!("{twin:?}").contains("\"/secret\""), "a route that is not documented is seen");
 }
 
 /// A parameter described as one of the names of a registry lists all of them; no other parameter does.
@@ -315,9 +277,7 @@ async fn a_name_of_a_registry_is_chosen_from_its_names() {
     for (path, _, operation) in operations(&api) {
         for parameter in parameters(operation, "path") {
             let names = parameter["schema"]["enum"].as_array().map_or(0, Vec::len);
-            let says_so = parameter["description"]
-                .as_str()
-                .is_some_and(|said| said.starts_with("One of "));
+            let says_so = parameter["description"].as_str().is_some_and(|said| said.starts_with("One of "));
             assert_eq!(names > 0, says_so, "{path}: {parameter}");
             chosen += usize::from(path == "/check/lock/{strategy}" && names == stock::ALL.len());
         }
@@ -336,51 +296,30 @@ async fn a_documented_limit_is_the_one_that_is_kept() {
     for (path, operation) in gets(&api) {
         for parameter in parameters(operation, "query") {
             let schema = &parameter["schema"];
-            let schema = schema["oneOf"]
-                .as_array()
-                .and_then(|any| any.iter().find(|s| s["maximum"].is_i64()))
-                .unwrap_or(schema);
+            let schema =
+                schema["oneOf"].as_array().and_then(|any| any.iter().find(|s| s["maximum"].is_i64())).unwrap_or(schema);
             let name = parameter["name"].as_str().unwrap_or_default();
-            let (Some(least), Some(most)) =
-                (schema["minimum"].as_i64(), schema["maximum"].as_i64())
-            else {
+            let (Some(least), Some(most)) = (schema["minimum"].as_i64(), schema["maximum"].as_i64()) else {
                 continue;
             };
             let rest = match (path, name) {
-                (path, name) if path.contains("double-barrier") && name != "members" => {
-                    "&members=2"
-                }
+                (path, name) if path.contains("double-barrier") && name != "members" => "&members=2",
                 ("/demo4", "whId") => "&sku=a",
                 ("/demo4", _) => "&whId=1&sku=a",
                 _ => "",
             };
-            for (value, good) in [
-                (least - 1, false),
-                (least, true),
-                (most, true),
-                (most.saturating_add(1), false),
-            ] {
+            for (value, good) in [(least - 1, false), (least, true), (most, true), (most.saturating_add(1), false)] {
                 if !good && value == i64::MAX {
                     continue;
                 }
-                tries.push((
-                    name.to_owned(),
-                    format!("{}?{name}={value}{rest}", filled(path)),
-                    good,
-                ));
+                tries.push((name.to_owned(), format!("{}?{name}={value}{rest}", filled(path)), good));
             }
         }
     }
     assert!(tries.len() > 250, "only {} limits are tried", tries.len());
-    let answers = join_all(
-        tries
-            .iter()
-            .map(|(_, path, _)| timeout(AT_ONCE, read(&service, path, &[JSON]))),
-    )
-    .await;
+    let answers = join_all(tries.iter().map(|(_, path, _)| timeout(AT_ONCE, read(&service, path, &[JSON])))).await;
     for ((name, path, good), answer) in tries.iter().zip(answers) {
-        let refused =
-            |answer: Answer| answer.status == 400 && answer.json()["field"] == name.as_str();
+        let refused = |answer: Answer| answer.status == 400 && answer.json()["field"] == name.as_str();
         assert_eq!(answer.is_ok_and(refused), !good, "{path}");
     }
 }
@@ -427,21 +366,12 @@ async fn answers_have_the_expected_and_documented_status() {
     let service = service(&[]);
     for (request, status) in table(ANSWERS) {
         let answer = ask(&service, request).await;
-        assert_eq!(
-            answer.status.to_string(),
-            status,
-            "{request}: {}",
-            answer.body
-        );
+        assert_eq!(answer.status.to_string(), status, "{request}: {}", answer.body);
     }
-    assert!(
-        !is_documented("GET", "/stock", 418),
-        "one that is not documented is seen"
-    );
+    assert!(!is_documented("GET", "/stock", 418), "one that is not documented is seen");
 }
 
-static API: LazyLock<Value> =
-    LazyLock::new(|| serde_json::to_value(documented(&app(&[])).2).expect("JSON"));
+static API: LazyLock<Value> = LazyLock::new(|| serde_json::to_value(documented(&app(&[])).2).expect("JSON"));
 
 /// The documented path to which this one belongs.
 fn template(path: &str) -> Option<&'static String> {
@@ -568,10 +498,7 @@ async fn every_default_is_of_the_type_that_it_stands_beside() {
     let mut found = Vec::new();
     wrong(&api, "", &mut found);
     assert!(found.is_empty(), "{found:#?}");
-    assert!(
-        api.to_string().contains(r#""default":1"#),
-        "defaults are told"
-    );
+    assert!(api.to_string().contains(r#""default":1"#), "defaults are told");
 }
 
 /// Types of one name would stand under one schema: `Listed` of the strategies stood under that of the replays.
@@ -600,8 +527,5 @@ async fn answers_to_get_fit_their_schema() {
 async fn health_leads_to_what_an_instance_can_do() {
     let service = service(&[]);
     let answer = read(&service, "/health", &[]).await;
-    assert_eq!(
-        (answer.status, answer.header("location")),
-        (307, "health/ready")
-    );
+    assert_eq!((answer.status, answer.header("location")), (307, "health/ready"));
 }

@@ -18,9 +18,7 @@ async fn replays_are_refused_where_they_are_not_enabled() {
     let service = service(&[]);
     let list = read(&service, "/replays", &[]).await.json();
     assert_eq!(list["enabled"], false);
-    let why = list["replays"][0]["cannot"]["en"]
-        .as_str()
-        .unwrap_or_default();
+    let why = list["replays"][0]["cannot"]["en"].as_str().unwrap_or_default();
     assert!(why.contains("replays.enabled"), "{list}");
     // `2.0` is a whole number of JSON.
     let actors = ["2", "2.0"].map(|n| {
@@ -29,12 +27,7 @@ async fn replays_are_refused_where_they_are_not_enabled() {
         )
     });
     let scripts = r#"PUT /mine {"acquire":"return 1","release":"return 1"}"#;
-    let mine = [
-        "GET /mine",
-        scripts,
-        "POST /mine/grade",
-        "GET /check/lock/mine",
-    ];
+    let mine = ["GET /mine", scripts, "POST /mine/grade", "GET /check/lock/mine"];
     let actors = actors.iter().map(String::as_str);
     for request in ["POST /replays/1.1"].into_iter().chain(actors).chain(mine) {
         let answer = ask(&service, request).await;
@@ -47,14 +40,10 @@ async fn replays_are_refused_where_they_are_not_enabled() {
 async fn a_lessons_own_replay_is_listed_alone() {
     let service = service(&[]);
     let lessons = async |query: &str| {
-        let list = read(&service, &format!("/replays{query}"), &[])
-            .await
-            .json();
+        let list = read(&service, &format!("/replays{query}"), &[]).await.json();
         let replays = list["replays"].as_array().cloned().unwrap_or_default();
         let lessons = replays.iter().map(|replay| replay["lesson"].as_str());
-        lessons
-            .map(|id| id.unwrap_or_default().to_owned())
-            .collect::<Vec<_>>()
+        lessons.map(|id| id.unwrap_or_default().to_owned()).collect::<Vec<_>>()
     };
     assert_eq!(lessons("?lesson=2.3").await, ["2.3"]);
     assert_eq!(lessons("?lesson=9.9").await, [""; 0]);
@@ -84,17 +73,10 @@ async fn unknown_replays_and_wrong_options_are_refused_by_name() {
         assert_eq!(answer.status, status, "{request}: {}", answer.body);
         assert_eq!(answer.json()["outcome"], "refused", "{request}");
     }
-    for (request, server) in [
-        ("POST /replays/1.1", "mysql"),
-        ("POST /replays/2.2", "redis"),
-    ] {
+    for (request, server) in [("POST /replays/1.1", "mysql"), ("POST /replays/2.2", "redis")] {
         let answer = ask(&service, request).await;
         let told = (answer.status, answer.json()["detail"].clone());
-        assert_eq!(
-            told,
-            (503, format!("{server} is not available").into()),
-            "{request}"
-        );
+        assert_eq!(told, (503, format!("{server} is not available").into()), "{request}");
     }
     let list = read(&service, "/replays", &[]).await.json();
     assert_eq!(list["playing"], serde_json::json!([]), "{list}");
@@ -102,10 +84,6 @@ async fn unknown_replays_and_wrong_options_are_refused_by_name() {
         let request = format!(r#"POST /replays/actors {{"id":"{ID}","spec":{spec}}}"#);
         ask(&service, &request).await.assert_refuses(field, "");
     }
-    let nobody = ask(
-        &service,
-        &format!(r#"PUT /replays/actors/{ID} {{"stops":[]}}"#),
-    )
-    .await;
+    let nobody = ask(&service, &format!(r#"PUT /replays/actors/{ID} {{"stops":[]}}"#)).await;
     assert_eq!(nobody.status, 404, "{}", nobody.body);
 }

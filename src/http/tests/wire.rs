@@ -37,13 +37,8 @@ async fn wire(overrides: &[(&str, &str)], slow: MethodRouter, drain: Duration) -
     let address = listener.local_addr().expect("an address");
     let stop = CancellationToken::new();
     let stopping = stop.clone();
-    let served =
-        tokio::spawn(async move { serve(listener, router, &limits, &stopping, drain).await });
-    Wire {
-        address,
-        stop,
-        served,
-    }
+    let served = tokio::spawn(async move { serve(listener, router, &limits, &stopping, drain).await });
+    Wire { address, stop, served }
 }
 
 impl Wire {
@@ -81,10 +76,7 @@ async fn a_connection_over_the_limit_is_closed() {
     }
     let mut third = wire.connect().await;
     third.write_all(REQUEST).await.ok();
-    assert!(
-        matches!(third.read(&mut [0; 1]).await, Ok(0) | Err(_)),
-        "nobody answers it"
-    );
+    assert!(matches!(third.read(&mut [0; 1]).await, Ok(0) | Err(_)), "nobody answers it");
     kept.pop();
     let mut answered = false;
     for _ in 0..100 {
@@ -114,21 +106,15 @@ async fn only_a_client_that_does_not_read_is_cut_off() {
         let wire = wire(&limits, endless, Duration::ZERO).await;
         let mut stream = wire.connect().await;
         assert_eq!(ask(&mut stream).await, "HTTP/1.1 200 OK");
-        let given_up = tokio::time::timeout(
-            Duration::from_millis(if cut { 60_000 } else { 300 }),
-            dropped.notified(),
-        )
-        .await;
+        let given_up =
+            tokio::time::timeout(Duration::from_millis(if cut { 60_000 } else { 300 }), dropped.notified()).await;
         assert_eq!(given_up.is_ok(), cut, "with a limit of {limit} ms");
     }
 }
 
 #[tokio::test]
 async fn an_end_lets_requests_finish_and_cuts_off_those_that_do_not() {
-    for (drain, finishes) in [
-        (Duration::from_secs(60), true),
-        (Duration::from_millis(50), false),
-    ] {
+    for (drain, finishes) in [(Duration::from_secs(60), true), (Duration::from_millis(50), false)] {
         let notes @ [entered, go_on, dropped] = &[(); 3].map(|()| Arc::new(Notify::new()));
         let [inside, leave, told] = notes.clone();
         let slow = get(async move || {
@@ -145,17 +131,11 @@ async fn an_end_lets_requests_finish_and_cuts_off_those_that_do_not() {
             go_on.notify_one();
         }
         wire.served.await.expect("no panic");
-        assert!(
-            dropped.notified().now_or_never().is_some(),
-            "the handler has ended before the server has"
-        );
+        assert!(dropped.notified().now_or_never().is_some(), "the handler has ended before the server has");
         let mut answer = String::new();
         stream.read_to_string(&mut answer).await.ok();
         assert_eq!(answer.starts_with("HTTP/1.1 200 OK"), finishes, "{answer}");
-        assert!(
-            TcpStream::connect(wire.address).await.is_err(),
-            "nobody listens any more"
-        );
+        assert!(TcpStream::connect(wire.address).await.is_err(), "nobody listens any more");
     }
 }
 
@@ -165,10 +145,7 @@ async fn a_request_head_that_does_not_end_is_cut_off() {
     let wire = wire(&limits, get(()), Duration::ZERO).await;
     let mut stream = wire.connect().await;
     stream.write_all(&REQUEST[..20]).await.expect("it is open");
-    assert!(
-        matches!(stream.read(&mut [0; 1]).await, Ok(0) | Err(_)),
-        "it is closed without an answer"
-    );
+    assert!(matches!(stream.read(&mut [0; 1]).await, Ok(0) | Err(_)), "it is closed without an answer");
 }
 
 #[test]
@@ -185,16 +162,10 @@ fn an_open_instance_without_a_token_makes_one() {
         ("0.0.0.0", "127.0.0.1", "", false),
         ("0.0.0.0", "0.0.0.0", "", true),
     ] {
-        let mut config = config(&[
-            ("server.host", host),
-            ("server.published", published),
-            ("admin.token", token),
-        ]);
+        let mut config = config(&[("server.host", host), ("server.published", published), ("admin.token", token)]);
         assert_eq!(is_open(&config), open, "{host} {published} {token}");
         close_to_others(&mut config).expect("it stands alone");
-        let made = config
-            .admin_token()
-            .map(|token| token.expose_secret().len());
+        let made = config.admin_token().map(|token| token.expose_secret().len());
         let kept = (!token.is_empty()).then_some(token.len());
         assert_eq!(made, if open { Some(32) } else { kept }, "{host}");
     }
@@ -202,15 +173,10 @@ fn an_open_instance_without_a_token_makes_one() {
 
 #[test]
 fn an_open_cluster_does_not_start_without_a_token() {
-    for (cluster, token, starts) in [
-        ("http://a:8000,http://b:8000", "", false),
-        ("http://a:8000,http://b:8000", "s3cret", true),
-    ] {
-        let mut config = config(&[
-            ("server.host", "0.0.0.0"),
-            ("cluster.instances", cluster),
-            ("admin.token", token),
-        ]);
+    for (cluster, token, starts) in
+        [("http://a:8000,http://b:8000", "", false), ("http://a:8000,http://b:8000", "s3cret", true)]
+    {
+        let mut config = config(&[("server.host", "0.0.0.0"), ("cluster.instances", cluster), ("admin.token", token)]);
         let closed = close_to_others(&mut config);
         assert_eq!(closed.is_ok(), starts, "{closed:?}");
     }

@@ -40,13 +40,11 @@ const DIRECTORY: &str = "/oversell-bench";
 const IDS_PER_BATCH: u32 = 100;
 
 /// §1.7.1's statement: takes one piece, if any is left.
-const UPDATE: &str =
-    "UPDATE db_stock SET count = count - 1, version = version + 1 WHERE id = ? AND count > 0";
+const UPDATE: &str = "UPDATE db_stock SET count = count - 1, version = version + 1 WHERE id = ? AND count > 0";
 /// §1.7.2's read, which locks the row.
 const FOR_UPDATE: &str = "SELECT CAST(count AS SIGNED) FROM db_stock WHERE id = ? FOR UPDATE";
 /// Reads the product's row without a lock.
-const READ: &str =
-    "SELECT CAST(count AS SIGNED) AS count, version, fence FROM db_stock WHERE id = ?";
+const READ: &str = "SELECT CAST(count AS SIGNED) AS count, version, fence FROM db_stock WHERE id = ?";
 /// Writes the count that the section has computed.
 const WRITE: &str = "UPDATE db_stock SET count = ?, version = version + 1 WHERE id = ?";
 
@@ -84,10 +82,7 @@ impl BareWork {
         let (zh, en) = match self {
             Self::Update | Self::ForUpdate => ("不经 HTTP 的同样 SQL", "the same SQL without HTTP"),
             Self::RedisLock => ("一个客户端，没有别人", "one client, nobody else"),
-            Self::ZkNode => (
-                "一个客户端：建节点、临界区、删节点",
-                "one client: create, section, delete",
-            ),
+            Self::ZkNode => ("一个客户端：建节点、临界区、删节点", "one client: create, section, delete"),
             Self::Incr => ("只有 INCR", "INCR alone"),
             Self::Id => ("编号，逐个", "ids, one by one"),
             Self::Ids => ("编号，一百个一批", "ids, in batches of 100"),
@@ -126,11 +121,7 @@ impl Ceilings {
             // The directory is no container, because the server deletes an empty container.
             let directory = CreateMode::Persistent.with_acls(Acls::anyone_all());
             zookeeper.mkdir(DIRECTORY, &directory).await?;
-            Ok(Arc::new(Self {
-                ctx: Ctx::new(config)?,
-                zookeeper,
-                product,
-            }))
+            Ok(Arc::new(Self { ctx: Ctx::new(config)?, zookeeper, product }))
         };
         open().await.map_err(bench_failure)
     }
@@ -139,11 +130,7 @@ impl Ceilings {
     pub(super) async fn per_second(self: &Arc<Self>, bare: BareWork) -> Result<f64, Failure> {
         let mut most = 0.0_f64;
         for workers in bare.workers() {
-            most = most.max(
-                self.per_second_of(bare, *workers)
-                    .await
-                    .map_err(bench_failure)?,
-            );
+            most = most.max(self.per_second_of(bare, *workers).await.map_err(bench_failure)?);
         }
         Ok(most)
     }
@@ -185,10 +172,7 @@ impl Ceilings {
             }
             BareWork::ForUpdate => {
                 conn.execute("START TRANSACTION").await?;
-                let count: i64 = sqlx::query_scalar(FOR_UPDATE)
-                    .bind(product)
-                    .fetch_one(&mut *conn)
-                    .await?;
+                let count: i64 = sqlx::query_scalar(FOR_UPDATE).bind(product).fetch_one(&mut *conn).await?;
                 self.write(count - 1, conn).await?;
                 conn.execute("COMMIT").await?;
             }
@@ -207,10 +191,7 @@ impl Ceilings {
             }
             BareWork::Incr => {
                 let mut redis = ctx.redis.connection();
-                redis::cmd("INCR")
-                    .arg(ctx.redis_key("incr"))
-                    .exec_async(&mut redis)
-                    .await?;
+                redis::cmd("INCR").arg(ctx.redis_key("incr")).exec_async(&mut redis).await?;
             }
             BareWork::Id => {
                 id_worker::next_ids(ctx, "bench", 1).await?;
@@ -225,10 +206,8 @@ impl Ceilings {
 
     /// The section that the lock strategies guard, on one connection: read, then write one less.
     async fn run_section(&self, conn: &mut MySqlConnection) -> CeilingResult<()> {
-        let (count, _version, _fence): (i64, i64, u64) = sqlx::query_as(READ)
-            .bind(self.product)
-            .fetch_one(&mut *conn)
-            .await?;
+        let (count, _version, _fence): (i64, i64, u64) =
+            sqlx::query_as(READ).bind(self.product).fetch_one(&mut *conn).await?;
         self.write(count - 1, conn).await
     }
 

@@ -35,10 +35,7 @@ const LEASE_AND_TIMEOUT: Duration = Duration::from_secs(600);
 /// Holds [`KEY_COUNT`] keys, and then as many others; returns the memory of the first, and how much more the others took.
 /// Errors: [`Failure::Unusable`] where Redis does not answer.
 pub(super) async fn measure_keys(redis: &str) -> Result<Vec<BenchResult>, Failure> {
-    let options = RedisOptions::new(redis)
-        .prefix(PREFIX)
-        .lease(LEASE_AND_TIMEOUT)
-        .timeout(LEASE_AND_TIMEOUT);
+    let options = RedisOptions::new(redis).prefix(PREFIX).lease(LEASE_AND_TIMEOUT).timeout(LEASE_AND_TIMEOUT);
     let client = RedisClient::new(options).map_err(bench_failure)?;
     memory_while_holding(&client, "first", WARM_UP_KEYS).await?;
     let before = resident_memory_mb(std::process::id())?;
@@ -46,21 +43,14 @@ pub(super) async fn measure_keys(redis: &str) -> Result<Vec<BenchResult>, Failur
     let again = memory_while_holding(&client, "again", KEY_COUNT).await? - before - held;
     let left = client.locks_in_use();
     client.close().await;
-    let result = |name, seen: f64, most, bounded_by| {
-        BenchResult::at_most(name, &[seen], Unit::Megabytes, most, bounded_by)
-    };
+    let result =
+        |name, seen: f64, most, bounded_by| BenchResult::at_most(name, &[seen], Unit::Megabytes, most, bounded_by);
     Ok(vec![
         result(
-            Bilingual::of(
-                "锁层的 100,000 个键，同时持有",
-                "100,000 keys of the layer, held at once",
-            ),
+            Bilingual::of("锁层的 100,000 个键，同时持有", "100,000 keys of the layer, held at once"),
             held,
             1000.0,
-            Bilingual::of(
-                "各有一个任务、一个请求、一个 guard",
-                "a task, a request and a guard for each",
-            ),
+            Bilingual::of("各有一个任务、一个请求、一个 guard", "a task, a request and a guard for each"),
         ),
         result(
             Bilingual::of(
@@ -69,21 +59,14 @@ pub(super) async fn measure_keys(redis: &str) -> Result<Vec<BenchResult>, Failur
             ),
             again,
             0.25 * held,
-            Bilingual::of(
-                "没人用的键什么也不留",
-                "nothing is kept for a key that nobody uses",
-            ),
+            Bilingual::of("没人用的键什么也不留", "nothing is kept for a key that nobody uses"),
         )
         .void_if((left > 0).then(|| format!("{left} are still used"))),
     ])
 }
 
 /// Holds this many keys at once, a multiple of [`BATCH`]; returns the resident memory of this process meanwhile, in MB.
-async fn memory_while_holding(
-    client: &RedisClient,
-    name: &str,
-    keys: usize,
-) -> Result<f64, Failure> {
+async fn memory_while_holding(client: &RedisClient, name: &str, keys: usize) -> Result<f64, Failure> {
     let (go_on, (entered, mut inside)) = (Arc::new(Semaphore::new(0)), mpsc::unbounded_channel());
     let locks = client.clone();
     let layer: LockLayer<String> = LockLayer::by_key(format!("{name}:{{sku}}"))
@@ -102,9 +85,7 @@ async fn memory_while_holding(
     let mut requests = JoinSet::new();
     for step in 0..keys / BATCH {
         for sku in step * BATCH..(step + 1) * BATCH {
-            let request = Request::get(format!("/?sku={sku}"))
-                .body(Full::default())
-                .map_err(bench_failure)?;
+            let request = Request::get(format!("/?sku={sku}")).body(Full::default()).map_err(bench_failure)?;
             requests.spawn(service.clone().oneshot(request));
         }
         for _ in 0..BATCH {

@@ -16,17 +16,12 @@ pub(super) fn resident_memory_mb(pid: u32) -> Result<f64, Failure> {
 fn read_memory_mb(pid: u32, line: &str) -> Result<f64, Failure> {
     let path = format!("/proc/{pid}/status");
     let status = std::fs::read_to_string(&path).map_err(|e| unusable!("{path}: {e}"))?;
-    parse_kilobytes(&status, line)
-        .map(|kb| kb * 1024.0 / 1e6)
-        .ok_or_else(|| unusable!("{path} has no line {line}"))
+    parse_kilobytes(&status, line).map(|kb| kb * 1024.0 / 1e6).ok_or_else(|| unusable!("{path} has no line {line}"))
 }
 
 /// The kilobytes in the line `wanted` of a process's status; `None` if there is no such line.
 fn parse_kilobytes(status: &str, wanted: &str) -> Option<f64> {
-    let mut values = status
-        .lines()
-        .filter_map(|line| line.split_once(':'))
-        .filter(|(name, _)| *name == wanted);
+    let mut values = status.lines().filter_map(|line| line.split_once(':')).filter(|(name, _)| *name == wanted);
     values.find_map(|(_, value)| value.trim().strip_suffix("kB")?.trim().parse().ok())
 }
 
@@ -38,10 +33,7 @@ mod tests {
     fn peak_memory_is_read_from_vmhwm() {
         let status = "Name:\toversell\nVmHWM:\t   39064 kB\nVmRSS:\t   30000 kB\n";
         assert_eq!(
-            (
-                parse_kilobytes(status, "VmHWM"),
-                parse_kilobytes(status, "VmRSS")
-            ),
+            (parse_kilobytes(status, "VmHWM"), parse_kilobytes(status, "VmRSS")),
             (Some(39064.0), Some(30000.0))
         );
         assert_eq!(parse_kilobytes("Name:\toversell\n", "VmHWM"), None);

@@ -122,47 +122,28 @@ pub async fn run(
     // The keys come first, while this process is small.
     let keys = keys::measure_keys(at.first_redis()).await?;
     let rounds = args.rounds;
-    say!(
-        "{conditions}\n{}",
-        localized!("{rounds} 轮的中位数", "median of {rounds} rounds")
-    );
+    say!("{conditions}\n{}", localized!("{rounds} 轮的中位数", "median of {rounds} rounds"));
     let measured = measure(&at, &works, rounds as usize, &stop).await?;
     let mut figures = measured.figures();
     figures.extend(process_figures(&at, &starts)?);
     figures.extend(keys);
 
     say!("{}", results_table(&figures, args.markdown));
-    let missed: Vec<_> = figures
-        .iter()
-        .filter(|result| !result.is_reached)
-        .map(|result| result.name.localized())
-        .collect();
+    let missed: Vec<_> =
+        figures.iter().filter(|result| !result.is_reached).map(|result| result.name.localized()).collect();
     if let Some(file) = &args.json {
-        file.write_json(&BenchReport {
-            conditions,
-            rounds,
-            figures,
-        })?;
+        file.write_json(&BenchReport { conditions, rounds, figures })?;
     }
     if missed.is_empty() {
         Ok(())
     } else {
-        Err(Failure::Promise(localized!(
-            "没有达到：{}",
-            "missed: {}",
-            missed.join("; ")
-        )))
+        Err(Failure::Promise(localized!("没有达到：{}", "missed: {}", missed.join("; "))))
     }
 }
 
 /// Measures all of `works` in each round. The ceilings share a product, which is removed at the end; each load has its own.
 /// Errors: [`Failure::Interrupted`] on `stop`, [`Failure::Unusable`] where something could not be measured.
-async fn measure(
-    at: &Addresses,
-    works: &[Work],
-    rounds: usize,
-    stop: &CancellationToken,
-) -> Result<Rounds, Failure> {
+async fn measure(at: &Addresses, works: &[Work], rounds: usize, stop: &CancellationToken) -> Result<Rounds, Failure> {
     let token = token(Some(at));
     let product = StockApi {
         base: &at.http,
@@ -186,10 +167,7 @@ async fn measure(
                     let nothing = watch::channel(Snapshot::default()).1;
                     let rate = ceilings.per_second(bare);
                     let per_second = bar.run_step(work.name().localized(), nothing, rate).await?;
-                    RoundResult {
-                        per_second,
-                        ..RoundResult::default()
-                    }
+                    RoundResult { per_second, ..RoundResult::default() }
                 }
             };
             if stop.is_cancelled() {
@@ -229,12 +207,7 @@ impl Rounds {
 
     /// Why the results of a measurement do not count, whatever the number of waiters of its lock; `None` if they do.
     fn void_reason(&self, of: Work) -> Option<String> {
-        let is_of = |work: Work| {
-            work == of
-                || work
-                    .strategy()
-                    .is_some_and(|slug| of.strategy() == Some(slug))
-        };
+        let is_of = |work: Work| work == of || work.strategy().is_some_and(|slug| of.strategy() == Some(slug));
         let its = self.0.iter().filter(|(work, _)| is_of(**work));
         let mut rounds = its.flat_map(|(_, rounds)| rounds);
         rounds.find_map(|round| round.broken_promise.clone())
@@ -263,11 +236,7 @@ impl Rounds {
             threshold.goal,
             threshold.bounded_by,
         )
-        .void_if(
-            [measured, ceiling]
-                .iter()
-                .find_map(|work| self.void_reason(*work)),
-        )
+        .void_if([measured, ceiling].iter().find_map(|work| self.void_reason(*work)))
     }
 
     /// The figures that tell how much its number of waiters slows a lock down, and how long its unluckiest waiters wait.
@@ -279,10 +248,7 @@ impl Rounds {
             (0..rounds).filter_map(of_round).collect()
         };
         let flat = BenchResult::ratio(
-            named!(
-                "{slug}, 10、100、1,000 人等待时最慢的",
-                "{slug}, slowest of 10, 100 and 1,000 waiters"
-            ),
+            named!("{slug}, 10、100、1,000 人等待时最慢的", "{slug}, slowest of 10, 100 and 1,000 waiters"),
             &extreme(f64::min),
             Bilingual::of("其中最快的", "the fastest of them"),
             &extreme(f64::max),
@@ -290,26 +256,12 @@ impl Rounds {
             bounded_by,
         );
         let work = Work::Wait(slug, WAITERS[1]);
-        let times = |name, figure, most| {
-            BenchResult::at_most(
-                name,
-                &self.each(work, figure),
-                Unit::Times,
-                most,
-                bounded_by,
-            )
-        };
-        let longest = named!(
-            "{slug}, 最长等待比平均",
-            "{slug}, longest wait over the mean"
-        );
+        let times =
+            |name, figure, most| BenchResult::at_most(name, &self.each(work, figure), Unit::Times, most, bounded_by);
+        let longest = named!("{slug}, 最长等待比平均", "{slug}, longest wait over the mean");
         let tail = named!("{slug}, p99 比中位数", "{slug}, p99 over the median");
-        [
-            flat,
-            times(longest, |round| round.longest, 20.0),
-            times(tail, |round| round.tail, 10.0),
-        ]
-        .map(|figure| figure.void_if(self.void_reason(work)))
+        [flat, times(longest, |round| round.longest, 20.0), times(tail, |round| round.tail, 10.0)]
+            .map(|figure| figure.void_if(self.void_reason(work)))
     }
 }
 
@@ -333,10 +285,7 @@ fn process_figures(at: &Addresses, starts: &[Duration]) -> Result<Vec<BenchResul
             &ms.collect::<Vec<_>>(),
             Unit::Milliseconds,
             1000.0,
-            Bilingual::of(
-                "ZooKeeper 会话，以及实验环境多久看一次",
-                "a ZooKeeper session, and how often the lab looks",
-            ),
+            Bilingual::of("ZooKeeper 会话，以及实验环境多久看一次", "a ZooKeeper session, and how often the lab looks"),
         ));
     }
     Ok(figures)

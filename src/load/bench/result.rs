@@ -93,13 +93,7 @@ impl BenchResult {
     }
 
     /// The median of `values`, which must be at most `most`.
-    pub(super) fn at_most(
-        name: Bilingual,
-        values: &[f64],
-        unit: Unit,
-        most: f64,
-        bounded_by: Bilingual,
-    ) -> Self {
+    pub(super) fn at_most(name: Bilingual, values: &[f64], unit: Unit, most: f64, bounded_by: Bilingual) -> Self {
         let value = median(values);
         Self {
             name,
@@ -117,11 +111,7 @@ impl BenchResult {
 
     /// Makes the result void if there is a reason; a void result does not reach its goal.
     pub(super) fn void_if(self, void_reason: Option<String>) -> Self {
-        Self {
-            is_reached: self.is_reached && void_reason.is_none(),
-            void_reason,
-            ..self
-        }
+        Self { is_reached: self.is_reached && void_reason.is_none(), void_reason, ..self }
     }
 
     /// A value with the unit of this result.
@@ -137,18 +127,10 @@ impl BenchResult {
 
 /// The columns of the table of results.
 const COLUMNS: [Column<BenchResult>; 8] = [
-    (Bilingual::of("数字", "figure"), |f| {
-        f.name.localized().into()
-    }),
-    (Bilingual::of("测得", "seen"), |f| {
-        f.with_unit(f.value).into()
-    }),
-    (Bilingual::of("上限", "ceiling"), |f| {
-        f.ceiling.map(|c| f.with_unit(c)).unwrap_or_default().into()
-    }),
-    (Bilingual::of("上限是", "of"), |f| {
-        f.ceiling_name.localized().into()
-    }),
+    (Bilingual::of("数字", "figure"), |f| f.name.localized().into()),
+    (Bilingual::of("测得", "seen"), |f| f.with_unit(f.value).into()),
+    (Bilingual::of("上限", "ceiling"), |f| f.ceiling.map(|c| f.with_unit(c)).unwrap_or_default().into()),
+    (Bilingual::of("上限是", "of"), |f| f.ceiling_name.localized().into()),
     (Bilingual::of("比值", "ratio"), |f| {
         let ratio = |r: Spread| format!("{:.2} ({:.2}–{:.2})", r.median, r.min, r.max);
         f.ratio.map(ratio).unwrap_or_default().into()
@@ -187,23 +169,16 @@ mod tests {
     use super::*;
 
     fn ratio(seen: f64, ceiling: &[f64]) -> BenchResult {
-        let (name, of, bounded_by) = (
-            Bilingual::of("", "x"),
-            Bilingual::of("", "y"),
-            Bilingual::of("", "z"),
-        );
+        let (name, of, bounded_by) = (Bilingual::of("", "x"), Bilingual::of("", "y"), Bilingual::of("", "z"));
         BenchResult::ratio(name, &[seen], of, ceiling, Goal::Ratio(0.6), bounded_by)
     }
 
     #[test]
     fn a_ratio_without_a_ceiling_is_never_reached() {
         assert_eq!(ratio(60.0, &[100.0]).ratio.unwrap().median, 0.6);
-        for (seen, ceiling, reached) in [
-            (60.0, &[100.0][..], true),
-            (59.9, &[100.0], false),
-            (60.0, &[], false),
-            (60.0, &[0.0], false),
-        ] {
+        for (seen, ceiling, reached) in
+            [(60.0, &[100.0][..], true), (59.9, &[100.0], false), (60.0, &[], false), (60.0, &[0.0], false)]
+        {
             let result = ratio(seen, ceiling);
             assert_eq!(result.is_reached, reached, "{seen} {ceiling:?}");
         }

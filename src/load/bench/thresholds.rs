@@ -17,10 +17,7 @@ pub(super) const WAITERS: [usize; 3] = [10, 100, 1000];
 
 /// A warm-up and a measured time, in ms, in a closed loop.
 const fn timed(warm_up_ms: u64, measured_ms: u64) -> Timed {
-    Timed::closed(
-        Duration::from_millis(warm_up_ms),
-        Duration::from_millis(measured_ms),
-    )
+    Timed::closed(Duration::from_millis(warm_up_ms), Duration::from_millis(measured_ms))
 }
 
 /// How long each strategy is measured in each round: short, so that a slow minute hits the strategy and its ceiling alike.
@@ -171,19 +168,13 @@ impl Work {
         Ok(match self {
             Self::Bare(bare) => return Err(bare),
             Self::Sell(slug) => on_three(slug).with_duration(MEASURED_TIME),
-            Self::Wait(slug, threads) => Plan {
-                threads,
-                ..on_three(slug).with_duration(LOCK_TIME)
-            },
+            Self::Wait(slug, threads) => Plan { threads, ..on_three(slug).with_duration(LOCK_TIME) },
             Self::Order { step, hold_ms } => {
                 let plan = match (hold_ms, at.instances.first()) {
                     (1.., Some(one)) => Plan::new(&one.url, ONE_INSTANCE, step),
                     _ => on_three(step),
                 };
-                Plan {
-                    hold_ms,
-                    ..plan.for_orders(1, 1).with_duration(ORDER_TIME)
-                }
+                Plan { hold_ms, ..plan.for_orders(1, 1).with_duration(ORDER_TIME) }
             }
         })
     }

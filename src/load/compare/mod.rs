@@ -92,22 +92,12 @@ impl Outputs for Args {
 /// Runs the command, against the lab at `at` or the one that the arguments name.
 /// Errors: [`Failure::Promise`] where a strategy broke its promise or an unsafe one did not show its fault,
 /// [`Failure::Unusable`] where no cluster answers or a server is missing, [`Failure::Interrupted`] after a signal.
-pub async fn run(
-    args: Args,
-    at: Option<Addresses>,
-    stop: CancellationToken,
-) -> Result<(), Failure> {
+pub async fn run(args: Args, at: Option<Addresses>, stop: CancellationToken) -> Result<(), Failure> {
     let found = compare(&args, at, &stop).await?;
 
     if !found.rows.is_empty() {
-        say!(
-            "\n{}\n",
-            table::aggregate_table(&found.rows, args.how.markdown)
-        );
-        say!(
-            "{}\n",
-            table::contention_table(&found.rows, args.how.markdown)
-        );
+        say!("\n{}\n", table::aggregate_table(&found.rows, args.how.markdown));
+        say!("{}\n", table::contention_table(&found.rows, args.how.markdown));
     }
     // The promises come last, where they are seen.
     for line in table::promise_lines(&found.rows) {
@@ -120,11 +110,7 @@ pub async fn run(
 }
 
 /// Measures the ceiling of each target, and then each strategy on each target.
-async fn compare(
-    args: &Args,
-    at: Option<Addresses>,
-    stop: &CancellationToken,
-) -> Result<Measurement, Failure> {
+async fn compare(args: &Args, at: Option<Addresses>, stop: &CancellationToken) -> Result<Measurement, Failure> {
     let strategies = args.strategies();
     let slugs: Vec<_> = strategies.iter().map(|strategy| strategy.slug).collect();
     let setup = args.how.set_up(at, Registry::Strategies, &slugs).await?;
@@ -132,30 +118,12 @@ async fn compare(
     let mut ceilings = Vec::new();
     for (name, base) in &setup.targets {
         let ceiling = Ceiling::measure(name, base, threads, stop).await?;
-        let (target, most, what) = (
-            target_name(name),
-            rate(ceiling.throughput),
-            ceiling.describe(),
-        );
-        say!(
-            "{}",
-            localized!(
-                "{target}的上限：{most}/秒，{what}",
-                "ceiling of {target}: {most}/s, {what}"
-            )
-        );
+        let (target, most, what) = (target_name(name), rate(ceiling.throughput), ceiling.describe());
+        say!("{}", localized!("{target}的上限：{most}/秒，{what}", "ceiling of {target}: {most}/s, {what}"));
         ceilings.push(ceiling);
     }
-    let load = |plan| Plan {
-        threads,
-        loops: args.loops as usize,
-        count: args.count,
-        hold_ms: args.hold_ms,
-        ..plan
-    };
-    args.how
-        .measure(setup, &slugs, load, args.rate, ceilings, stop)
-        .await
+    let load = |plan| Plan { threads, loops: args.loops as usize, count: args.count, hold_ms: args.hold_ms, ..plan };
+    args.how.measure(setup, &slugs, load, args.rate, ceilings, stop).await
 }
 
 impl Args {
@@ -166,10 +134,6 @@ impl Args {
             Self { course: true, .. } => !s.spec.rank.is_beyond(),
             _ => DEFAULT_STRATEGIES.contains(&s.slug),
         };
-        if self.strategies.is_empty() {
-            stock::ALL.iter().filter(wanted).collect()
-        } else {
-            self.strategies.clone()
-        }
+        if self.strategies.is_empty() { stock::ALL.iter().filter(wanted).collect() } else { self.strategies.clone() }
     }
 }

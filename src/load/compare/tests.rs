@@ -23,24 +23,13 @@ fn row(strategy: &str, target: &str, sold: u64, gone: i64) -> Row {
     };
     for (i, name) in (0..sold).zip(names.iter().cycle()) {
         let latency = Duration::from_micros(800 + i * 7);
-        history.record(
-            &Outcome::Sold,
-            latency,
-            Some(name),
-            &AnswerDetails::default(),
-        );
+        history.record(&Outcome::Sold, latency, Some(name), &AnswerDetails::default());
     }
     let elapsed = Duration::from_millis(1000);
-    let bytes = Bytes {
-        received: sold * 250,
-        sent: sold * 90,
-    };
+    let bytes = Bytes { received: sold * 250, sent: sold * 90 };
     let mut plan = Plan::new("", target, strategy);
     (plan.threads, plan.loops) = (1, sold as usize);
-    let stock_change = StockChange {
-        before: 5000,
-        after: 5000 - gone,
-    };
+    let stock_change = StockChange { before: 5000, after: 5000 - gone };
     let ended = LoadResult {
         stats: Stats::of(&history, bytes, elapsed),
         all: history.clone(),
@@ -50,27 +39,13 @@ fn row(strategy: &str, target: &str, sold: u64, gone: i64) -> Row {
         elapsed,
         behind: 0,
     };
-    let sold = SaleResult::product(
-        stock::find(strategy).unwrap(),
-        stock_change,
-        ended.all.counts,
-    );
+    let sold = SaleResult::product(stock::find(strategy).unwrap(), stock_change, ended.all.counts);
     Row::new(&plan, sold, ended, false)
 }
 
 fn found(rows: Vec<Row>) -> Measurement {
-    let conditions = Conditions {
-        command: "oversell compare".into(),
-        cores: 2,
-        ..Conditions::default()
-    };
-    let ceiling = Ceiling {
-        target: ONE_INSTANCE.into(),
-        path: "/",
-        bytes: 38,
-        threads: 100,
-        throughput: 41_234.0,
-    };
+    let conditions = Conditions { command: "oversell compare".into(), cores: 2, ..Conditions::default() };
+    let ceiling = Ceiling { target: ONE_INSTANCE.into(), path: "/", bytes: 38, threads: 100, throughput: 41_234.0 };
     Measurement {
         threads: 100,
         loops: 50,
@@ -98,10 +73,7 @@ fn args(line: &str) -> Result<Args, clap::Error> {
 
 /// The result of the command with these options, against this shop.
 async fn found_in(fake: &Fake, line: &str) -> Measurement {
-    let args = args(&format!(
-        "--http {} --instance {} --threads 4 --loops 10 {line}",
-        fake.http, fake.base
-    ));
+    let args = args(&format!("--http {} --instance {} --threads 4 --loops 10 {line}", fake.http, fake.base));
     let stop = CancellationToken::new();
     compare(&args.unwrap(), None, &stop).await.unwrap()
 }
@@ -113,14 +85,7 @@ async fn each_strategy_runs_once_against_each_target() {
     let rows: Vec<_> = found
         .rows
         .iter()
-        .map(|r| {
-            (
-                r.strategy,
-                r.target.as_str(),
-                r.stock_change.before,
-                r.stock_change.after,
-            )
-        })
+        .map(|r| (r.strategy, r.target.as_str(), r.stock_change.before, r.stock_change.after))
         .collect();
     assert_eq!(
         rows,
@@ -162,9 +127,7 @@ async fn nothing_is_said_of_rates_after_a_short_burst_or_at_a_rate() {
         let found = found_in(&fake, line).await;
         let lines = table::promise_lines(&found.rows);
         let wanted = [("single-update", "safe"), ("redis-lock", "lease")].map(|(slug, promise)| {
-            format!(
-                "✓ as promised  {slug} [{promise}]: exact on one instance, exact on three instances"
-            )
+            format!("✓ as promised  {slug} [{promise}]: exact on one instance, exact on three instances")
         });
         assert_eq!(lines, wanted, "{line}");
     }
@@ -173,65 +136,34 @@ async fn nothing_is_said_of_rates_after_a_short_burst_or_at_a_rate() {
 #[tokio::test]
 async fn rates_come_from_rounds_of_their_own_and_count_what_was_sold() {
     let fake = Fake::open(None).await;
-    let found = found_in(
-        &fake,
-        "--strategies single-update,redis-lock --duration 400ms --warm-up 20ms --rounds 2",
-    )
-    .await;
+    let found =
+        found_in(&fake, "--strategies single-update,redis-lock --duration 400ms --warm-up 20ms --rounds 2").await;
     for row in &found.rows {
         let rate = row.rate.as_ref().unwrap();
         assert_eq!(
-            (
-                row.counts.sold,
-                row.verdict,
-                rate.verdict,
-                rate.sold_per_sec.rounds
-            ),
+            (row.counts.sold, row.verdict, rate.verdict, rate.sold_per_sec.rounds),
             (40, Verdict::Exact, Verdict::Exact, 2)
         );
         // A busy machine may leave nothing of one round.
-        assert!(
-            rate.sold_per_sec.median > 0.0 && rate.sold_per_sec.max >= rate.sold_per_sec.median
-        );
+        assert!(rate.sold_per_sec.median > 0.0 && rate.sold_per_sec.max >= rate.sold_per_sec.median);
     }
-    assert!(
-        found.kept && fake.products().is_empty(),
-        "every run has removed its product: {:?}",
-        fake.products()
-    );
+    assert!(found.kept && fake.products().is_empty(), "every run has removed its product: {:?}", fake.products());
 
     let empty = Fake::open(Some((Fault::Refuses, 2))).await;
     let line = "--strategies redis-lock --duration 400ms --warm-up 0s";
     let found = found_in(&empty, line).await;
     let rate = found.rows[0].rate.as_ref().unwrap();
-    assert!(
-        rate.errors > 0 && rate.sold_per_sec.median < 0.6 * rate.answers_per_sec,
-        "{rate:?}"
-    );
+    assert!(rate.errors > 0 && rate.sold_per_sec.median < 0.6 * rate.answers_per_sec, "{rate:?}");
 }
 
 #[tokio::test]
 async fn a_row_near_its_ceiling_is_bounded_by_the_generator() {
     let fake = Fake::open(None).await;
     let found = found_in(&fake, "--strategies single-update").await;
-    let ceilings: Vec<_> = found
-        .ceilings
-        .iter()
-        .map(|c| (c.target.as_str(), c.path))
-        .collect();
-    assert_eq!(
-        ceilings,
-        [(ONE_INSTANCE, "/health/live"), (THREE_BEHIND_NGINX, "/")]
-    );
-    let ceiling = |target: &str, throughput| Ceiling {
-        target: target.into(),
-        throughput,
-        ..found.ceilings[0].clone()
-    };
-    assert!(
-        ceiling(ONE_INSTANCE, 100.0).is_reached_by(71.0)
-            && !ceiling(ONE_INSTANCE, 100.0).is_reached_by(70.0)
-    );
+    let ceilings: Vec<_> = found.ceilings.iter().map(|c| (c.target.as_str(), c.path)).collect();
+    assert_eq!(ceilings, [(ONE_INSTANCE, "/health/live"), (THREE_BEHIND_NGINX, "/")]);
+    let ceiling = |target: &str, throughput| Ceiling { target: target.into(), throughput, ..found.ceilings[0].clone() };
+    assert!(ceiling(ONE_INSTANCE, 100.0).is_reached_by(71.0) && !ceiling(ONE_INSTANCE, 100.0).is_reached_by(70.0));
 }
 
 #[tokio::test]
@@ -239,11 +171,7 @@ async fn broken_promises_and_missing_faults_are_failures() {
     for (fault, strategies, wanted) in [
         // Exact in one process is as promised, on three it is not.
         (None, "mutex", &[true, false][..]),
-        (
-            Some((Fault::LostUpdate, 3)),
-            "mutex,redis-lock",
-            &[false, true, false, false],
-        ),
+        (Some((Fault::LostUpdate, 3)), "mutex,redis-lock", &[false, true, false, false]),
     ] {
         let shop = Fake::open(fault).await;
         let found = found_in(&shop, &format!("--strategies {strategies}")).await;
@@ -266,15 +194,10 @@ async fn a_stop_ends_the_comparison_in_its_ceilings_too() {
 #[tokio::test]
 async fn without_a_lab_one_line_says_how_to_start_one() {
     let args = args("--lab-json /nowhere/lab.json").unwrap();
-    let failure = compare(&args, None, &CancellationToken::new())
-        .await
-        .unwrap_err();
+    let failure = compare(&args, None, &CancellationToken::new()).await.unwrap_err();
     let line = failure.to_string();
     assert!(matches!(failure, Failure::Unusable(_)), "{line}");
-    assert!(
-        line.contains("oversell lab") && line.contains("--lab") && !line.contains('\n'),
-        "{line}"
-    );
+    assert!(line.contains("oversell lab") && line.contains("--lab") && !line.contains('\n'), "{line}");
 }
 
 #[test]
@@ -302,31 +225,17 @@ fn the_json_has_the_aggregate_reports_columns_in_snake_case() {
         assert!(row.contains_key(column), "{column}");
     }
     for absent in ["retries", "lock_lost", "waited_mean_ms", "rate"] {
-        assert!(
-            !row.contains_key(absent),
-            "an answer in text does not say {absent}"
-        );
+        assert!(!row.contains_key(absent), "an answer in text does not say {absent}");
     }
-    assert_eq!(
-        (&row["oversold"], &row["verdict"], &row["kept"]),
-        (&4870.into(), &"oversold".into(), &true.into())
-    );
+    assert_eq!((&row["oversold"], &row["verdict"], &row["kept"]), (&4870.into(), &"oversold".into(), &true.into()));
 }
 
 #[test]
 fn the_table_fits_into_150_columns() {
-    let table = table::aggregate_table(
-        &[
-            row("select-for-update", "three", 5000, 5000),
-            row("none", "one", 5000, 130),
-        ],
-        false,
-    );
+    let table =
+        table::aggregate_table(&[row("select-for-update", "three", 5000, 5000), row("none", "one", 5000, 130)], false);
     let table = table.to_string();
-    assert!(
-        table.lines().all(|line| line.chars().count() <= 150),
-        "{table}"
-    );
+    assert!(table.lines().all(|line| line.chars().count() <= 150), "{table}");
     assert!(table.contains("4,870"), "{table}");
 }
 

@@ -13,15 +13,9 @@ use super::*;
 
 pub(super) const RACE: Race = Race {
     lessons: &["2.5"],
-    title: Bilingual::of(
-        "写完以后、删锁以前，租约到期",
-        "The lease ends between the write and the delete",
-    ),
+    title: Bilingual::of("写完以后、删锁以前，租约到期", "The lease ends between the write and the delete"),
     breaks: Bilingual::of("DEL 不看锁是谁的", "DEL does not look whose lock it is"),
-    cure: Bilingual::of(
-        "脚本先比较，是自己的才删",
-        "a script compares, and deletes only its own",
-    ),
+    cure: Bilingual::of("脚本先比较，是自己的才删", "a script compares, and deletes only its own"),
     anomalies: &[Anomaly::LateRelease, Anomaly::LostUpdate],
     begin: &[All(LEASE_ENDS_BEFORE_DELETE)],
     flaw: Variant {

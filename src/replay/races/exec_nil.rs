@@ -21,10 +21,7 @@ pub(super) const RACE: Race = Race {
         "没有 WATCH：SET 不问键变了没有",
         "without WATCH, SET does not ask whether the key has changed",
     ),
-    cure: Bilingual::of(
-        "WATCH，EXEC 得到 nil 就重来",
-        "WATCH, and begin again where EXEC answers nil",
-    ),
+    cure: Bilingual::of("WATCH，EXEC 得到 nil 就重来", "WATCH, and begin again where EXEC answers nil"),
     anomalies: &[Anomaly::LostUpdate],
     begin: &[],
     flaw: Variant {
@@ -38,11 +35,7 @@ pub(super) const RACE: Race = Race {
             B.stops_at(Point::Read),
             All(B_OVERWRITES_A),
         ],
-        expected: ExpectedResult::sold(2, 1).inside(2).noting(
-            "retries 0",
-            "重试 0 次",
-            "0 retries",
-        ),
+        expected: ExpectedResult::sold(2, 1).inside(2).noting("retries 0", "重试 0 次", "0 retries"),
     },
     cured: Variant {
         act: Act::Strategy("redis-watch"),

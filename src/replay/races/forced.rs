@@ -28,26 +28,15 @@ const CURED_LOCK_KEY: &str = "demo2Library";
 pub(super) const RACE: Race = Race {
     lessons: &["004.force"],
     title: Bilingual::of("等久了就强行拿锁", "A waiter takes the lock by force"),
-    breaks: Bilingual::of(
-        "被强占的人还在工作",
-        "the holder that it is taken from is still at work",
-    ),
-    cure: Bilingual::of(
-        "不强占：持有者死了，租约会到期",
-        "no force: where a holder is dead, its lease ends",
-    ),
+    breaks: Bilingual::of("被强占的人还在工作", "the holder that it is taken from is still at work"),
+    cure: Bilingual::of("不强占：持有者死了，租约会到期", "no force: where a holder is dead, its lease ends"),
     anomalies: &[Anomaly::TwoHolders],
     begin: &[
-        say(
-            "A 拿到锁，在工作，租约还早",
-            "A has the lock and works; its lease is far from its end",
-        ),
+        say("A 拿到锁，在工作，租约还早", "A has the lock and works; its lease is far from its end"),
         A.stops_at(Point::Worked),
     ],
     flaw: Variant {
-        act: Act::custom("demo2", demo2::NAMES, |ctx, job| {
-            Box::pin(take_by_force(ctx, job))
-        }),
+        act: Act::custom("demo2", demo2::NAMES, |ctx, job| Box::pin(take_by_force(ctx, job))),
         steps: &[
             // Shorter than the text's lease of 10 s and safety time of 50 s, for the class's sake.
             say(
@@ -63,18 +52,12 @@ pub(super) const RACE: Race = Race {
             Note("A has lost its lock"),
             B.finishes(),
         ],
-        expected: ExpectedResult::NOTHING.inside(2).noting(
-            "A has lost its lock",
-            "A 的锁丢了",
-            "A has lost its lock",
-        ),
+        expected: ExpectedResult::NOTHING.inside(2).noting("A has lost its lock", "A 的锁丢了", "A has lost its lock"),
     },
     cured: Variant {
-        act: Act::custom(
-            "library-lock",
-            &[Name::Redis(CURED_LOCK_KEY)],
-            |ctx, job| Box::pin(lock_of_library(ctx, job)),
-        ),
+        act: Act::custom("library-lock", &[Name::Redis(CURED_LOCK_KEY)], |ctx, job| {
+            Box::pin(lock_of_library(ctx, job))
+        }),
         steps: &[
             say("B 等", "B waits"),
             B.stops_at(Point::Waits),
@@ -100,9 +83,7 @@ async fn take_by_force(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
 /// in the answer, and no error.
 async fn lock_of_library(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     job.reach(Point::Waits).await;
-    let guard = demo_layer::lock(ctx, job, CURED_LOCK_KEY)
-        .acquire(job.wait_left())
-        .await?;
+    let guard = demo_layer::lock(ctx, job, CURED_LOCK_KEY).acquire(job.wait_left()).await?;
     job.reach(Point::Locked).await;
     job.reach(Point::Worked).await;
     job.reach(Point::Leaves).await;

@@ -23,10 +23,7 @@ const WAITERS: u16 = 50;
 
 pub(super) const RACE: Race = Race {
     lessons: &["3.4.2.herd"],
-    title: Bilingual::of(
-        "羊群效应：释放一次锁，唤醒几个",
-        "The herd effect: how many does a release wake",
-    ),
+    title: Bilingual::of("羊群效应：释放一次锁，唤醒几个", "The herd effect: how many does a release wake"),
     breaks: Bilingual::of(
         "都监听父节点：释放一次锁，全部唤醒",
         "all watch the directory: each release wakes all of them",
@@ -38,19 +35,11 @@ pub(super) const RACE: Race = Race {
     anomalies: &[Anomaly::Herd],
     begin: &[],
     flaw: Variant {
-        act: Act::custom("zk-watch-parent", &[], |ctx, job| {
-            Box::pin(drain_queue(ctx, job, Watch::Parent))
-        }),
+        act: Act::custom("zk-watch-parent", &[], |ctx, job| Box::pin(drain_queue(ctx, job, Watch::Parent))),
         steps: &[
-            say(
-                "一个持有锁，50 个排队，每个都监听父节点",
-                "one has the lock, 50 wait, and each watches the directory",
-            ),
+            say("一个持有锁，50 个排队，每个都监听父节点", "one has the lock, 50 wait, and each watches the directory"),
             A.continues(),
-            say(
-                "一个一个释放锁：每次唤醒几个",
-                "one release after the other: how many each of them wakes",
-            ),
+            say("一个一个释放锁：每次唤醒几个", "one release after the other: how many each of them wakes"),
             A.finishes(),
             NoteFrom(woken_counts),
         ],
@@ -61,19 +50,14 @@ pub(super) const RACE: Race = Race {
         ),
     },
     cured: Variant {
-        act: Act::custom("zk-watch-predecessor", &[], |ctx, job| {
-            Box::pin(drain_queue(ctx, job, Watch::Predecessor))
-        }),
+        act: Act::custom("zk-watch-predecessor", &[], |ctx, job| Box::pin(drain_queue(ctx, job, Watch::Predecessor))),
         steps: &[
             say(
                 "一个持有锁，50 个排队，每个都监听前一个节点",
                 "one has the lock, 50 wait, and each watches the node before its own",
             ),
             A.continues(),
-            say(
-                "一个一个释放锁：每次唤醒几个",
-                "one release after the other: how many each of them wakes",
-            ),
+            say("一个一个释放锁：每次唤醒几个", "one release after the other: how many each of them wakes"),
             A.finishes(),
             NoteFrom(woken_counts),
         ],
@@ -98,7 +82,7 @@ async fn drain_queue(ctx: &Ctx, job: &Job, watch: Watch) -> Result<Deduction, Er
 /// How many waiters the first three and the last three releases woke: `50 49 48 … 2 1 0`.
 fn woken_counts(play: &Play) -> String {
     let woken = play.values_of("woken");
-    let [first, last] = [woken.first_chunk::<3>(), woken.last_chunk()]
-        .map(|some| some.map_or_else(String::new, |some| some.join(" ")));
+    let [first, last] =
+        [woken.first_chunk::<3>(), woken.last_chunk()].map(|some| some.map_or_else(String::new, |some| some.join(" ")));
     format!("{first} … {last}")
 }

@@ -18,24 +18,15 @@ use super::*;
 pub(super) const RACE: Race = Race {
     lessons: &["003.redlock.clock"],
     title: Bilingual::of("一个节点的时钟跳了", "The clock of one node jumps"),
-    breaks: Bilingual::of(
-        "那个节点上 A 的锁提前到期",
-        "A's lock ends early on that node",
-    ),
-    cure: Bilingual::of(
-        "不靠时钟：行拒绝旧令牌",
-        "no clock: the row refuses the older token",
-    ),
+    breaks: Bilingual::of("那个节点上 A 的锁提前到期", "A's lock ends early on that node"),
+    cure: Bilingual::of("不靠时钟：行拒绝旧令牌", "no clock: the row refuses the older token"),
     anomalies: &[Anomaly::LostUpdate],
     begin: &[],
     flaw: Variant {
         act: Act::Strategy("redis-redlock"),
         steps: &[
             All(A_LOCKS_THREE_NODES),
-            say(
-                "节点的时钟往前跳：A 的锁提前到期",
-                "a node's clock jumps forward: A's lock ends early there",
-            ),
+            say("节点的时钟往前跳：A 的锁提前到期", "a node's clock jumps forward: A's lock ends early there"),
             ClockJumps(2),
             say("B 拿到锁，读", "B takes the lock, and reads"),
             B.stops_at(Point::Read),
@@ -49,15 +40,9 @@ pub(super) const RACE: Race = Race {
     cured: Variant {
         act: Act::Strategy("redis-fenced"),
         steps: &[
-            say(
-                "A 拿到锁和令牌，读库存",
-                "A has the lock and a token, and reads",
-            ),
+            say("A 拿到锁和令牌，读库存", "A has the lock and a token, and reads"),
             A.stops_at(Point::Read),
-            say(
-                "节点的时钟往前跳：A 的锁提前到期",
-                "a node's clock jumps forward: A's lock ends early there",
-            ),
+            say("节点的时钟往前跳：A 的锁提前到期", "a node's clock jumps forward: A's lock ends early there"),
             ClockJumps(0),
             say("B 拿到锁，读", "B takes the lock, and reads"),
             B.stops_at(Point::Read),

@@ -26,26 +26,15 @@ const GO_OUT: Act = Act::custom("go-out", NAMES, |ctx, job| Box::pin(count_down(
 pub(super) const RACE: Race = Race {
     lessons: &["2.10.7"],
     title: Bilingual::of("班长锁门", "The monitor locks the door"),
-    breaks: Bilingual::of(
-        "不等人：门锁上时，B 和 C 还在教室里",
-        "nobody is waited for: B and C are still in",
-    ),
-    cure: Bilingual::of(
-        "闭锁：计数到 0 才锁门（这里是 2 个人）",
-        "a latch: the door is locked at 0 (two people here)",
-    ),
+    breaks: Bilingual::of("不等人：门锁上时，B 和 C 还在教室里", "nobody is waited for: B and C are still in"),
+    cure: Bilingual::of("闭锁：计数到 0 才锁门（这里是 2 个人）", "a latch: the door is locked at 0 (two people here)"),
     anomalies: &[Anomaly::Early],
     begin: &[],
     flaw: Variant {
-        act: Act::custom("lock-the-door-at-once", NAMES, |_, job| {
-            Box::pin(lock_at_once(job))
-        }),
+        act: Act::custom("lock-the-door-at-once", NAMES, |_, job| Box::pin(lock_at_once(job))),
         steps: &[
             A.stops_at(Point::Door),
-            say(
-                "班长 A 来了就锁门：B 和 C 还在教室里",
-                "A, the monitor, locks the door: B and C are still in",
-            ),
+            say("班长 A 来了就锁门：B 和 C 还在教室里", "A, the monitor, locks the door: B and C are still in"),
             A.finishes(),
             Note("door"),
             say("B 出来了", "B goes out"),
@@ -62,15 +51,10 @@ pub(super) const RACE: Race = Race {
         ),
     },
     cured: Variant {
-        act: Act::custom("lock-the-door-after-all", NAMES, |ctx, job| {
-            Box::pin(lock_after_all(ctx, job))
-        }),
+        act: Act::custom("lock-the-door-after-all", NAMES, |ctx, job| Box::pin(lock_after_all(ctx, job))),
         steps: &[
             A.stops_at(Point::Waits),
-            say(
-                "班长 A 等大家出来：还有 2 位",
-                "A, the monitor, waits for all: two are in",
-            ),
+            say("班长 A 等大家出来：还有 2 位", "A, the monitor, waits for all: two are in"),
             A.will_stop_at(Point::Door),
             say("B 出来了", "B goes out"),
             B.acting(GO_OUT).finishes(),
@@ -110,10 +94,6 @@ async fn lock_after_all(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
 /// A student goes out and counts the latch down.
 async fn count_down(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     let left = ctx.redis.latch(&job.redis_name(LATCH)).count_down().await?;
-    job.reach_with(
-        Point::Out,
-        left.map_or_else(|| "-".to_owned(), |left| left.to_string()),
-    )
-    .await;
+    job.reach_with(Point::Out, left.map_or_else(|| "-".to_owned(), |left| left.to_string())).await;
     Ok(Deduction::default())
 }

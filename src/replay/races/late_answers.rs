@@ -29,11 +29,8 @@ const LEASE_MS: u64 = 1600;
 const ANSWER_DELAY_MS: u64 = 1900;
 
 /// Deletes the key on a node if its value is this owner's.
-static DELETE_IF_MINE: LazyLock<Script> = LazyLock::new(|| {
-    lua::script(include_str!(
-        "../../stock/strategies/lua/delete_if_mine.lua"
-    ))
-});
+static DELETE_IF_MINE: LazyLock<Script> =
+    LazyLock::new(|| lua::script(include_str!("../../stock/strategies/lua/delete_if_mine.lua")));
 
 pub(super) const RACE: Race = Race {
     lessons: &["003.redlock.answers"],
@@ -49,19 +46,14 @@ pub(super) const RACE: Race = Race {
     anomalies: &[Anomaly::LostUpdate],
     begin: &[
         // It connects to the nodes: with late answers that would take too long.
-        say(
-            "A 先买一件：各节点都好",
-            "A buys a piece: all nodes are well",
-        ),
+        say("A 先买一件：各节点都好", "A buys a piece: all nodes are well"),
         A.finishes(),
         say(
             "A 收各节点的答复要 1.9 秒，比租约 1.6 秒还久",
             "the nodes' answers to A take 1.9 s, and the lease is 1.6 s",
         ),
         A.gets_answers_late(ANSWER_DELAY_MS),
-        A.impatient()
-            .self_ending_lease(LEASE_MS, LEASE_MS)
-            .will_stop_at(Point::Read),
+        A.impatient().self_ending_lease(LEASE_MS, LEASE_MS).will_stop_at(Point::Read),
         say(
             "各节点都把锁给了 A，答复还在路上；锁过期了",
             "all nodes give A the lock, their answers are under way, and the lock ends",
@@ -71,17 +63,11 @@ pub(super) const RACE: Race = Race {
         B.stops_at(Point::Read),
     ],
     flaw: Variant {
-        act: Act::custom_selling(
-            Store::MySql,
-            "redis-redlock-untimed",
-            &[Name::RedisNodes("redLock")],
-            |ctx, job| Box::pin(lock_without_time_check(ctx, job)),
-        ),
+        act: Act::custom_selling(Store::MySql, "redis-redlock-untimed", &[Name::RedisNodes("redLock")], |ctx, job| {
+            Box::pin(lock_without_time_check(ctx, job))
+        }),
         steps: &[
-            say(
-                "答复到了，五个都同意：A 也进来了",
-                "the answers come, all five agree: A gets in too",
-            ),
+            say("答复到了，五个都同意：A 也进来了", "the answers come, all five agree: A gets in too"),
             A.stops_at(Point::Read),
             A.gets_answers_late(0),
             say("B 写，A 也写", "B writes, and so does A"),
@@ -93,20 +79,13 @@ pub(super) const RACE: Race = Race {
     cured: Variant {
         act: Act::Strategy("redis-redlock"),
         steps: &[
-            say(
-                "答复太晚，A 不当成拿到了锁",
-                "the answers are too late, and A does not take the lock for its own",
-            ),
+            say("答复太晚，A 不当成拿到了锁", "the answers are too late, and A does not take the lock for its own"),
             A.fails(),
             Note("A refused"),
             say("B 写完，释放锁", "B writes, and releases"),
             B.finishes(),
         ],
-        expected: ExpectedResult::sold(2, 2).inside(1).noting(
-            "A refused",
-            "A 没有拿到",
-            "A does not have it",
-        ),
+        expected: ExpectedResult::sold(2, 2).inside(1).noting("A refused", "A 没有拿到", "A does not have it"),
     },
 };
 
@@ -136,10 +115,7 @@ async fn lock_without_time_check(ctx: &Ctx, job: &Job) -> Result<Deduction, Erro
     let outcome = (section.spec.deduct)(ctx, job).await;
     for node in ctx.nodes.iter() {
         let mut delete = DELETE_IF_MINE.key(&key);
-        let deleted: Result<i64, _> = delete
-            .arg(&owner)
-            .invoke_async(&mut node.connection())
-            .await;
+        let deleted: Result<i64, _> = delete.arg(&owner).invoke_async(&mut node.connection()).await;
         if let Err(error) = deleted {
             tracing::warn!(%error, key, "not released on a node");
         }

@@ -14,29 +14,14 @@ use super::*;
 
 pub(super) const RACE: Race = Race {
     lessons: &["2.3", "001.expire"],
-    title: Bilingual::of(
-        "迟到的 DEL 删掉了别人的锁",
-        "A late DEL deletes another's lock",
-    ),
-    breaks: Bilingual::of(
-        "业务比租约长，DEL 不看锁是谁的",
-        "the job outlives its lease, and DEL does not look",
-    ),
-    cure: Bilingual::of(
-        "锁里写上持有者，删之前先判断（2.3）",
-        "the key names its owner, who looks first (2.3)",
-    ),
+    title: Bilingual::of("迟到的 DEL 删掉了别人的锁", "A late DEL deletes another's lock"),
+    breaks: Bilingual::of("业务比租约长，DEL 不看锁是谁的", "the job outlives its lease, and DEL does not look"),
+    cure: Bilingual::of("锁里写上持有者，删之前先判断（2.3）", "the key names its owner, who looks first (2.3)"),
     anomalies: &[Anomaly::LateRelease, Anomaly::LostUpdate],
     begin: &[
-        say(
-            "A 拿到锁，读库存，然后一直忙",
-            "A has the lock, reads the stock, and is busy",
-        ),
+        say("A 拿到锁，读库存，然后一直忙", "A has the lock, reads the stock, and is busy"),
         A.lease(3000).stops_at(Point::Read),
-        say(
-            "A 的租约到期：锁没了，A 还在忙",
-            "A's lease ends: its lock is gone, and A is still busy",
-        ),
+        say("A 的租约到期：锁没了，A 还在忙", "A's lease ends: its lock is gone, and A is still busy"),
         LeaseEnds,
         say("B 拿到锁，也读", "B takes the lock, and reads too"),
         B.stops_at(Point::Read),
@@ -48,10 +33,7 @@ pub(super) const RACE: Race = Race {
         act: Act::Strategy("redis-setnx-ttl"),
         steps: &[
             A.finishes_and_unlocks(),
-            say(
-                "删的是 B 的锁：C 进来了，和 B 同时在临界区",
-                "it was B's: C gets in beside B",
-            ),
+            say("删的是 B 的锁：C 进来了，和 B 同时在临界区", "it was B's: C gets in beside B"),
             C.finishes(),
             say("B 写完：把 C 卖的也盖掉了", "B writes over what C has sold"),
             B.finishes(),
@@ -62,10 +44,7 @@ pub(super) const RACE: Race = Race {
         act: Act::Strategy("redis-setnx-owner"),
         steps: &[
             A.finishes_with_lock_lost(),
-            say(
-                "锁是 B 的，A 不删；B 写完",
-                "the lock is B's, and A leaves it; B writes",
-            ),
+            say("锁是 B 的，A 不删；B 写完", "the lock is B's, and A leaves it; B writes"),
             B.finishes(),
             say("B 释放锁以后，C 才进来", "C gets in after B"),
             C.finishes(),

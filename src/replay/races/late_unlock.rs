@@ -22,40 +22,27 @@ use crate::{
 };
 
 /// Orders another voucher under a lock that names no owner.
-const LATE_FIXED_ID: Act = Act::custom(
-    "redis-lock-fixed-id of another voucher",
-    USER_LOCK,
-    |ctx, job| Box::pin(order_another_voucher(ctx, job, "redis-lock-fixed-id")),
-);
+const LATE_FIXED_ID: Act = Act::custom("redis-lock-fixed-id of another voucher", USER_LOCK, |ctx, job| {
+    Box::pin(order_another_voucher(ctx, job, "redis-lock-fixed-id"))
+});
 /// Orders another voucher under a lock that names its owner.
-const LATE_OWNER: Act = Act::custom(
-    "redis-lock-owner of another voucher",
-    USER_LOCK,
-    |ctx, job| Box::pin(order_another_voucher(ctx, job, "redis-lock-owner")),
-);
+const LATE_OWNER: Act = Act::custom("redis-lock-owner of another voucher", USER_LOCK, |ctx, job| {
+    Box::pin(order_another_voucher(ctx, job, "redis-lock-owner"))
+});
 
 /// A's lease ends, and B takes the lock and finds no order.
 const B_GETS_IN: &[Step] = &[
     say("A 的租约到期，锁没了", "A's lease ends: its lock is gone"),
     LeaseEnds,
-    say(
-        "同一个人的 B 拿到锁，查：没有订单",
-        "B, of the same user, takes the lock, and asks: no order",
-    ),
+    say("同一个人的 B 拿到锁，查：没有订单", "B, of the same user, takes the lock, and asks: no order"),
     B.stops_at(Point::Checked),
 ];
 
 pub(super) const RACE: Race = Race {
     lessons: &["002.late-unlock"],
-    title: Bilingual::of(
-        "迟到的释放删掉了别人的锁",
-        "A late unlock deletes another's lock",
-    ),
+    title: Bilingual::of("迟到的释放删掉了别人的锁", "A late unlock deletes another's lock"),
     breaks: Bilingual::of("DEL 不看锁是谁的", "DEL does not look whose lock it is"),
-    cure: Bilingual::of(
-        "锁里写上持有者，释放前先判断",
-        "the lock says whose it is, and the unlock looks",
-    ),
+    cure: Bilingual::of("锁里写上持有者，释放前先判断", "the lock says whose it is, and the unlock looks"),
     anomalies: &[Anomaly::LateRelease, Anomaly::CheckThenAct],
     begin: &[say(
         "A 买另一张券：拿到这个人的锁，下了单，还没释放锁",
@@ -66,15 +53,9 @@ pub(super) const RACE: Race = Race {
         steps: &[
             A.acting(LATE_FIXED_ID).lease(3000).stops_at(Point::Unlock),
             All(B_GETS_IN),
-            say(
-                "A 释放锁：删掉的是 B 的",
-                "A unlocks: what it deletes is B's",
-            ),
+            say("A 释放锁：删掉的是 B 的", "A unlocks: what it deletes is B's"),
             A.finishes_and_unlocks(),
-            say(
-                "同一个人的 C 也进来了，也下了单",
-                "C, of the same user, gets in too, and has an order",
-            ),
+            say("同一个人的 C 也进来了，也下了单", "C, of the same user, gets in too, and has an order"),
             C.finishes(),
             say("B 写订单", "B writes its order"),
             B.finishes(),
@@ -86,10 +67,7 @@ pub(super) const RACE: Race = Race {
         steps: &[
             A.acting(LATE_OWNER).lease(3000).stops_at(Point::Unlock),
             All(B_GETS_IN),
-            say(
-                "A 先看：锁是 B 的，不删",
-                "A looks first: the lock is B's, and A leaves it",
-            ),
+            say("A 先看：锁是 B 的，不删", "A looks first: the lock is B's, and A leaves it"),
             A.finishes_with_lock_lost(),
             say("同一个人的 C 被拒绝", "C, of the same user, is refused"),
             C.fails(),

@@ -29,48 +29,25 @@ const WINDOW: Duration = Duration::from_secs(60);
 
 pub(super) const RACE: Race = Race {
     lessons: &["003.limits"],
-    title: Bilingual::of(
-        "每个实例各限十个，一共放行三十个",
-        "Ten in each instance are thirty in all",
-    ),
-    breaks: Bilingual::of(
-        "令牌桶在进程内，每个实例一个",
-        "the token bucket is the process's: each instance has one",
-    ),
-    cure: Bilingual::of(
-        "限流器放到 Redis 里，大家共用",
-        "the limiter is in Redis, which all share",
-    ),
+    title: Bilingual::of("每个实例各限十个，一共放行三十个", "Ten in each instance are thirty in all"),
+    breaks: Bilingual::of("令牌桶在进程内，每个实例一个", "the token bucket is the process's: each instance has one"),
+    cure: Bilingual::of("限流器放到 Redis 里，大家共用", "the limiter is in Redis, which all share"),
     anomalies: &[Anomaly::OverLimit],
     begin: &[
-        say(
-            "向第 1 个实例连发 10 个请求（A）",
-            "A: 10 requests to instance 1",
-        ),
+        say("向第 1 个实例连发 10 个请求（A）", "A: 10 requests to instance 1"),
         A.finishes(),
-        say(
-            "向第 2 个实例连发 10 个请求（B）",
-            "B: 10 requests to instance 2",
-        ),
+        say("向第 2 个实例连发 10 个请求（B）", "B: 10 requests to instance 2"),
         B.finishes(),
-        say(
-            "向第 3 个实例连发 10 个请求（C）",
-            "C: 10 requests to instance 3",
-        ),
+        say("向第 3 个实例连发 10 个请求（C）", "C: 10 requests to instance 3"),
         C.finishes(),
     ],
     flaw: Variant {
         act: Act::custom("token-bucket", &[], |_, job| Box::pin(pass_bucket(job))),
-        steps: &[
-            say("一共放过 30 个", "30 were let through in all"),
-            NoteFrom(let_through_note),
-        ],
+        steps: &[say("一共放过 30 个", "30 were let through in all"), NoteFrom(let_through_note)],
         expected: ExpectedResult::NOTHING.noting("30 let through", "放行 30 个", "30 let through"),
     },
     cured: Variant {
-        act: Act::custom("shared-limiter", &[], |ctx, job| {
-            Box::pin(pass_shared_limiter(ctx, job))
-        }),
+        act: Act::custom("shared-limiter", &[], |ctx, job| Box::pin(pass_shared_limiter(ctx, job))),
         steps: &[
             say("一共放过 10 个", "10 were let through in all"),
             NoteFrom(let_through_note),
@@ -117,12 +94,7 @@ async fn report_admission(job: &Job, passed: Result<(), Error>) -> Result<i64, E
         Err(Error::Limited) => false,
         Err(error) => return Err(error),
     };
-    job.reach(if is_through {
-        Point::LetThrough
-    } else {
-        Point::Limited
-    })
-    .await;
+    job.reach(if is_through { Point::LetThrough } else { Point::Limited }).await;
     Ok(i64::from(is_through))
 }
 

@@ -13,18 +13,9 @@ use super::*;
 
 pub(super) const RACE: Race = Race {
     lessons: &["2.3.gap", "002.lock.lua"],
-    title: Bilingual::of(
-        "租约在 GET 和 DEL 之间到期",
-        "The lease ends between GET and DEL",
-    ),
-    breaks: Bilingual::of(
-        "判断和删除是两条命令",
-        "the look and the delete are two commands",
-    ),
-    cure: Bilingual::of(
-        "一段脚本里比较并删除（2.5）",
-        "compare and delete in one script (2.5)",
-    ),
+    title: Bilingual::of("租约在 GET 和 DEL 之间到期", "The lease ends between GET and DEL"),
+    breaks: Bilingual::of("判断和删除是两条命令", "the look and the delete are two commands"),
+    cure: Bilingual::of("一段脚本里比较并删除（2.5）", "compare and delete in one script (2.5)"),
     anomalies: &[Anomaly::LateRelease, Anomaly::LostUpdate],
     begin: &[],
     flaw: Variant {
@@ -32,10 +23,7 @@ pub(super) const RACE: Race = Race {
         steps: &[
             say("A 拿到锁，读，写", "A has the lock, reads, and writes"),
             A.lease(3000).stops_at(Point::Checked),
-            say(
-                "GET 说锁是 A 的；这时租约到期",
-                "GET says that the lock is A's; then the lease ends",
-            ),
+            say("GET 说锁是 A 的；这时租约到期", "GET says that the lock is A's; then the lease ends"),
             LeaseEnds,
             say("B 拿到锁，读", "B takes the lock, and reads"),
             B.stops_at(Point::Read),
@@ -56,10 +44,7 @@ pub(super) const RACE: Race = Race {
 pub(super) const LEASE_ENDS_BEFORE_DELETE: &[Step] = &[
     say("A 拿到锁，读，写", "A has the lock, reads, and writes"),
     A.lease(3000).stops_at(Point::Written),
-    say(
-        "A 还没删锁，租约到期",
-        "the lease ends before A deletes the lock",
-    ),
+    say("A 还没删锁，租约到期", "the lease ends before A deletes the lock"),
     LeaseEnds,
     say("B 拿到锁，读", "B takes the lock, and reads"),
     B.stops_at(Point::Read),
@@ -80,10 +65,7 @@ pub(super) const A_DELETES_LOCK_OF_B: &[Step] = &[
 
 /// A finds its lock lost and leaves B's; C waits for B.
 pub(super) const A_LEAVES_LOCK_OF_B: &[Step] = &[
-    say(
-        "A 的脚本比较：不是它的，不删",
-        "A's script compares: it is not A's, and stays",
-    ),
+    say("A 的脚本比较：不是它的，不删", "A's script compares: it is not A's, and stays"),
     A.finishes_with_lock_lost(),
     say("B 写完，释放锁", "B writes, and releases"),
     B.finishes(),

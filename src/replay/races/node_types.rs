@@ -27,57 +27,37 @@ const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 pub(super) const RACE: Race = Race {
     lessons: &["3.2", "003.session"],
-    title: Bilingual::of(
-        "持有者死了，节点呢",
-        "The holder dies: what becomes of its node",
-    ),
+    title: Bilingual::of("持有者死了，节点呢", "The holder dies: what becomes of its node"),
     breaks: Bilingual::of(
         "永久节点没有人删：锁永远不会释放",
         "nobody deletes a permanent node: the lock is never free",
     ),
-    cure: Bilingual::of(
-        "临时节点随会话一起消失",
-        "an ephemeral node goes with its session",
-    ),
+    cure: Bilingual::of("临时节点随会话一起消失", "an ephemeral node goes with its session"),
     anomalies: &[Anomaly::Stuck],
     begin: &[
         say("A 建了节点，拿到锁", "A makes the node, and has the lock"),
         A.stops_at(Point::Locked),
-        say(
-            "A 的进程被杀（kill -9），没来得及删节点",
-            "A's process is killed before it can delete its node",
-        ),
+        say("A 的进程被杀（kill -9），没来得及删节点", "A's process is killed before it can delete its node"),
         A.gets_killed(),
     ],
     flaw: Variant {
-        act: Act::custom_selling(
-            Store::MySql,
-            "zk-permanent",
-            &[Name::ZooKeeper(NODE)],
-            |ctx, job| Box::pin(lock_with_permanent_node(ctx, job)),
-        ),
+        act: Act::custom_selling(Store::MySql, "zk-permanent", &[Name::ZooKeeper(NODE)], |ctx, job| {
+            Box::pin(lock_with_permanent_node(ctx, job))
+        }),
         steps: &[
-            say(
-                "B 一直试：永久节点还在，谁也进不来",
-                "B tries on: the permanent node is there, and nobody gets in",
-            ),
+            say("B 一直试：永久节点还在，谁也进不来", "B tries on: the permanent node is there, and nobody gets in"),
             B.stops_at(Point::Refused),
             A.loses_session(),
             B.continues(),
             B.passes(Point::Refused, 3, 3),
             Note("B waits"),
         ],
-        expected: ExpectedResult::NOTHING
-            .inside(1)
-            .noting("B waits", "B 还在等", "B still waits"),
+        expected: ExpectedResult::NOTHING.inside(1).noting("B waits", "B 还在等", "B still waits"),
     },
     cured: Variant {
         act: Act::Strategy("zk-ephemeral"),
         steps: &[
-            say(
-                "A 的会话过期，临时节点被删",
-                "A's session ends, and its node goes with it",
-            ),
+            say("A 的会话过期，临时节点被删", "A's session ends, and its node goes with it"),
             A.loses_session_and_lock(),
             say("B 进来了", "B gets in"),
             B.finishes(),
@@ -89,12 +69,8 @@ pub(super) const RACE: Race = Race {
 /// Takes a piece under a permanent node, and deletes the node. If the holder dies before, the node stays.
 async fn lock_with_permanent_node(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     let (client, path) = (ctx.zk.session()?, job.zk_path(NODE));
-    let [parent, node] = [CreateMode::Container, CreateMode::Persistent]
-        .map(|mode| mode.with_acls(Acls::anyone_all()));
-    client
-        .mkdir("/distributed", &parent)
-        .await
-        .map_err(zookeeper_unavailable)?;
+    let [parent, node] = [CreateMode::Container, CreateMode::Persistent].map(|mode| mode.with_acls(Acls::anyone_all()));
+    client.mkdir("/distributed", &parent).await.map_err(zookeeper_unavailable)?;
     let owner = job.owner(ctx).to_string();
     loop {
         match client.create(&path, owner.as_bytes(), &node).await {
@@ -109,9 +85,6 @@ async fn lock_with_permanent_node(ctx: &Ctx, job: &Job) -> Result<Deduction, Err
     }
     let section = stock::find("none").ok_or_else(|| Error::NoStrategy("none".to_owned()))?;
     let outcome = (section.spec.deduct)(ctx, job).await;
-    client
-        .delete(&path, None)
-        .await
-        .map_err(zookeeper_unavailable)?;
+    client.delete(&path, None).await.map_err(zookeeper_unavailable)?;
     outcome
 }

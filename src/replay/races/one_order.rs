@@ -19,34 +19,22 @@ pub(super) const RACE: Race = Race {
         "toString()：每单锁一个新对象，谁也不等谁",
         "toString(): each order locks a new object, and nobody waits",
     ),
-    cure: Bilingual::of(
-        "intern()：两单锁同一个对象",
-        "intern(): both lock the same object",
-    ),
+    cure: Bilingual::of("intern()：两单锁同一个对象", "intern(): both lock the same object"),
     anomalies: &[Anomaly::CheckThenAct],
     begin: &[],
     flaw: Variant {
         act: Act::Order("user-mutex-new"),
         steps: &[
-            say(
-                "A 锁住新建的对象，查：没有订单",
-                "A locks a new object, and asks: no order",
-            ),
+            say("A 锁住新建的对象，查：没有订单", "A locks a new object, and asks: no order"),
             A.stops_at(Point::Checked),
             say(
                 "同一个人的 B 锁住另一个新对象，不用等；查：也没有",
                 "B, of the same user, locks another new one without a wait, and asks: no order",
             ),
             B.on_instance_of(A).stops_at(Point::Checked),
-            say(
-                "A 扣库存，写订单，提交",
-                "A takes a piece, writes its order, and commits",
-            ),
+            say("A 扣库存，写订单，提交", "A takes a piece, writes its order, and commits"),
             A.finishes(),
-            say(
-                "B 也写了：一个人两单",
-                "B writes one too: two orders of one user",
-            ),
+            say("B 也写了：一个人两单", "B writes one too: two orders of one user"),
             B.finishes(),
         ],
         expected: ExpectedResult::sold(2, 2).inside(2),
@@ -54,25 +42,13 @@ pub(super) const RACE: Race = Race {
     cured: Variant {
         act: Act::Order("user-mutex"),
         steps: &[
-            say(
-                "A 锁住这个人的那一个对象，查：没有订单",
-                "A locks the one object of the user, and asks: no order",
-            ),
+            say("A 锁住这个人的那一个对象，查：没有订单", "A locks the one object of the user, and asks: no order"),
             A.stops_at(Point::Checked),
-            say(
-                "同一个人的 B 要锁同一个对象：等",
-                "B, of the same user, is to lock the same object, and waits",
-            ),
+            say("同一个人的 B 要锁同一个对象：等", "B, of the same user, is to lock the same object, and waits"),
             B.on_instance_of(A).waits(),
-            say(
-                "A 写订单，提交，释放",
-                "A writes its order, commits, and unlocks",
-            ),
+            say("A 写订单，提交，释放", "A writes its order, commits, and unlocks"),
             A.finishes(),
-            say(
-                "B 进来，查：已经有一单",
-                "B gets in, and asks: there is an order",
-            ),
+            say("B 进来，查：已经有一单", "B gets in, and asks: there is an order"),
             B.fails(),
         ],
         expected: ExpectedResult::sold(1, 1).inside(1),

@@ -16,10 +16,7 @@ use super::*;
 
 pub(super) const RACE: Race = Race {
     lessons: &["003.pause"],
-    title: Bilingual::of(
-        "持有者停得比租约还久",
-        "A holder that is paused beyond its lease",
-    ),
+    title: Bilingual::of("持有者停得比租约还久", "A holder that is paused beyond its lease"),
     breaks: Bilingual::of(
         "醒来以后还以为锁是自己的，照样写",
         "it wakes, believes that the lock is its own, and writes",
@@ -33,10 +30,7 @@ pub(super) const RACE: Race = Race {
         say("A 拿到锁，读库存", "A has the lock, and reads the stock"),
         A.lease(3000).stops_at(Point::Read),
         A.gets_paused(),
-        say(
-            "A 停住了：没人续期，租约到期",
-            "A is paused: nobody renews the lease, and it ends",
-        ),
+        say("A 停住了：没人续期，租约到期", "A is paused: nobody renews the lease, and it ends"),
         UnrenewedLeaseEnds,
         say("B 拿到锁，读", "B takes the lock, and reads"),
         B.stops_at(Point::Read),
@@ -46,10 +40,7 @@ pub(super) const RACE: Race = Race {
     flaw: Variant {
         act: Act::Strategy("redis-lock"),
         steps: &[
-            say(
-                "A 醒了，不知道锁已经没了，接着写",
-                "A wakes, does not know that its lock is gone, and writes",
-            ),
+            say("A 醒了，不知道锁已经没了，接着写", "A wakes, does not know that its lock is gone, and writes"),
             A.gets_resumed(),
             A.finishes(),
         ],

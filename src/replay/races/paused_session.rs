@@ -15,30 +15,18 @@ use super::*;
 
 pub(super) const RACE: Race = Race {
     lessons: &["003.pause.zk"],
-    title: Bilingual::of(
-        "持有者停得比会话还久",
-        "A holder that is paused beyond its session",
-    ),
+    title: Bilingual::of("持有者停得比会话还久", "A holder that is paused beyond its session"),
     breaks: Bilingual::of(
         "会话没了，临时节点没了，它自己不知道",
         "the session and its ephemeral node are gone, and it does not know",
     ),
-    cure: Bilingual::of(
-        "czxid 当令牌，行拒绝旧的",
-        "the czxid is the token, and the row refuses an old one",
-    ),
+    cure: Bilingual::of("czxid 当令牌，行拒绝旧的", "the czxid is the token, and the row refuses an old one"),
     anomalies: &[Anomaly::LostUpdate],
     begin: &[
-        say(
-            "A 建了临时节点，拿到锁，读库存",
-            "A makes its ephemeral node, has the lock, and reads",
-        ),
+        say("A 建了临时节点，拿到锁，读库存", "A makes its ephemeral node, has the lock, and reads"),
         A.stops_at(Point::Read),
         A.gets_paused(),
-        say(
-            "A 停住了：没有心跳，会话过期，节点被删",
-            "A is paused: no heartbeat, its session ends, and its node goes",
-        ),
+        say("A 停住了：没有心跳，会话过期，节点被删", "A is paused: no heartbeat, its session ends, and its node goes"),
         A.loses_session_and_lock(),
         say("B 拿到锁，读", "B takes the lock, and reads"),
         B.stops_at(Point::Read),
@@ -48,10 +36,7 @@ pub(super) const RACE: Race = Race {
     flaw: Variant {
         act: Act::Strategy("zk-lock"),
         steps: &[
-            say(
-                "A 醒了，不知道节点已经没了，接着写",
-                "A wakes, does not know that its node is gone, and writes",
-            ),
+            say("A 醒了，不知道节点已经没了，接着写", "A wakes, does not know that its node is gone, and writes"),
             A.gets_resumed(),
             A.finishes(),
         ],

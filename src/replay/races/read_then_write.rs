@@ -13,14 +13,8 @@ use super::*;
 pub(super) const RACE: Race = Race {
     lessons: &["1.1", "1.7.1"],
     title: Bilingual::of("两个人同时看到 5000", "Two read 5000 at the same time"),
-    breaks: Bilingual::of(
-        "读与写之间，另一个人也读了",
-        "between the read and the write another one reads",
-    ),
-    cure: Bilingual::of(
-        "一条 UPDATE 里检查并扣减",
-        "one UPDATE that checks and deducts",
-    ),
+    breaks: Bilingual::of("读与写之间，另一个人也读了", "between the read and the write another one reads"),
+    cure: Bilingual::of("一条 UPDATE 里检查并扣减", "one UPDATE that checks and deducts"),
     anomalies: &[Anomaly::LostUpdate],
     begin: &[],
     flaw: Variant {
@@ -32,10 +26,7 @@ pub(super) const RACE: Race = Race {
             B.on_instance_of(A).stops_at(Point::Read),
             say("A 写回 4999", "A writes 4999"),
             A.finishes(),
-            say(
-                "B 也写回 4999：卖了两件，库存只减一件",
-                "B writes 4999 too: two are sold, one is gone",
-            ),
+            say("B 也写回 4999：卖了两件，库存只减一件", "B writes 4999 too: two are sold, one is gone"),
             B.finishes(),
         ],
         expected: ExpectedResult::sold(2, 1).inside(2),
@@ -43,15 +34,9 @@ pub(super) const RACE: Race = Race {
     cured: Variant {
         act: Act::Strategy("single-update"),
         steps: &[
-            say(
-                "A 一条语句检查并扣减",
-                "A checks and deducts in one statement",
-            ),
+            say("A 一条语句检查并扣减", "A checks and deducts in one statement"),
             A.finishes(),
-            say(
-                "B 也一样：中间插不进任何人",
-                "and so does B: nobody fits in between",
-            ),
+            say("B 也一样：中间插不进任何人", "and so does B: nobody fits in between"),
             B.on_instance_of(A).finishes(),
         ],
         expected: ExpectedResult::sold(2, 2),

@@ -21,21 +21,15 @@ const PLAIN_NAMES: &[Name] = &[Name::Redis("lock")];
 /// The name of the read-write lock, which a reset clears.
 const NAMES: &[Name] = &[Name::Redis("rwLock")];
 /// A reader under the plain lock.
-const PLAIN_READ: Act = Act::custom("plain-read", PLAIN_NAMES, |ctx, job| {
-    Box::pin(enter_and_leave(job, plain_lock(ctx, job)))
-});
+const PLAIN_READ: Act =
+    Act::custom("plain-read", PLAIN_NAMES, |ctx, job| Box::pin(enter_and_leave(job, plain_lock(ctx, job))));
 /// A writer under the plain lock.
-const PLAIN_WRITE: Act = Act::custom("plain-write", PLAIN_NAMES, |ctx, job| {
-    Box::pin(enter_and_leave(job, plain_lock(ctx, job)))
-});
+const PLAIN_WRITE: Act =
+    Act::custom("plain-write", PLAIN_NAMES, |ctx, job| Box::pin(enter_and_leave(job, plain_lock(ctx, job))));
 /// A reader under the read half.
-const READ: Act = Act::custom("rw-read", NAMES, |ctx, job| {
-    Box::pin(enter_and_leave(job, read_lock(ctx, job)))
-});
+const READ: Act = Act::custom("rw-read", NAMES, |ctx, job| Box::pin(enter_and_leave(job, read_lock(ctx, job))));
 /// A writer under the write half.
-const WRITE: Act = Act::custom("rw-write", NAMES, |ctx, job| {
-    Box::pin(enter_and_leave(job, write_lock(ctx, job)))
-});
+const WRITE: Act = Act::custom("rw-write", NAMES, |ctx, job| Box::pin(enter_and_leave(job, write_lock(ctx, job))));
 
 /// The caption of a reader behind a reader.
 const READ_READ: Step = say("A 正在读；B 也来读", "A reads; B comes, and reads");
@@ -48,47 +42,18 @@ const WRITE_WRITE: Step = say("A 正在写；B 也来写", "A writes; B comes, a
 
 pub(super) const RACE: Race = Race {
     lessons: &["2.10.5"],
-    title: Bilingual::of(
-        "读读、读写、写读、写写",
-        "Read and read, read and write, write and read, write and write",
-    ),
-    breaks: Bilingual::of(
-        "只有一把普通的锁：读的人也要互相等",
-        "with one plain lock readers wait for each other",
-    ),
-    cure: Bilingual::of(
-        "读写锁：读读一起，有写就等",
-        "a read-write lock: readers together, writers alone",
-    ),
+    title: Bilingual::of("读读、读写、写读、写写", "Read and read, read and write, write and read, write and write"),
+    breaks: Bilingual::of("只有一把普通的锁：读的人也要互相等", "with one plain lock readers wait for each other"),
+    cure: Bilingual::of("读写锁：读读一起，有写就等", "a read-write lock: readers together, writers alone"),
     anomalies: &[Anomaly::Serialized],
     begin: &[],
     flaw: Variant {
         act: PLAIN_READ,
         steps: &[
-            All(&b_waits_for_a(
-                PLAIN_READ,
-                PLAIN_READ,
-                READ_READ,
-                "RR waits,",
-            )),
-            All(&b_waits_for_a(
-                PLAIN_READ,
-                PLAIN_WRITE,
-                READ_WRITE,
-                "RW waits,",
-            )),
-            All(&b_waits_for_a(
-                PLAIN_WRITE,
-                PLAIN_READ,
-                WRITE_READ,
-                "WR waits,",
-            )),
-            All(&b_waits_for_a(
-                PLAIN_WRITE,
-                PLAIN_WRITE,
-                WRITE_WRITE,
-                "WW waits",
-            )),
+            All(&b_waits_for_a(PLAIN_READ, PLAIN_READ, READ_READ, "RR waits,")),
+            All(&b_waits_for_a(PLAIN_READ, PLAIN_WRITE, READ_WRITE, "RW waits,")),
+            All(&b_waits_for_a(PLAIN_WRITE, PLAIN_READ, WRITE_READ, "WR waits,")),
+            All(&b_waits_for_a(PLAIN_WRITE, PLAIN_WRITE, WRITE_WRITE, "WW waits")),
         ],
         expected: ExpectedResult::NOTHING.inside(1).noting(
             "RR waits, RW waits, WR waits, WW waits",

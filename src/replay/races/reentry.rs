@@ -22,14 +22,8 @@ const NOTE_HOLDS: Step = Custom(|play| Box::pin(note_holds(play)));
 pub(super) const RACE: Race = Race {
     lessons: &["2.6", "002.reentrant"],
     title: Bilingual::of("拿着锁的人还要这把锁", "A holder needs its lock again"),
-    breaks: Bilingual::of(
-        "SETNX 不认得持有者：持有者等自己",
-        "SETNX does not know its owner, who waits for itself",
-    ),
-    cure: Bilingual::of(
-        "Hash 记下是谁的、进了几次",
-        "a hash says whose it is, and how often",
-    ),
+    breaks: Bilingual::of("SETNX 不认得持有者：持有者等自己", "SETNX does not know its owner, who waits for itself"),
+    cure: Bilingual::of("Hash 记下是谁的、进了几次", "a hash says whose it is, and how often"),
     anomalies: &[Anomaly::Stuck],
     begin: &[],
     flaw: Variant {
@@ -40,59 +34,33 @@ pub(super) const RACE: Race = Race {
             |ctx, job| Box::pin(method_a(ctx, job)),
         ),
         steps: &[
-            say(
-                "a()：A 拿到锁，进来了",
-                "a(): A takes the lock, and is inside",
-            ),
+            say("a()：A 拿到锁，进来了", "a(): A takes the lock, and is inside"),
             A.impatient().stops_at(Point::Locked),
-            say(
-                "b()：A 再拿同一把锁，键已经在了",
-                "b(): A takes the same lock again, and the key is there",
-            ),
+            say("b()：A 再拿同一把锁，键已经在了", "b(): A takes the same lock again, and the key is there"),
             A.stops_at(Point::Refused),
             say("A 在等 A 自己", "A waits for itself"),
             A.times_out(),
             Note("A waits for A"),
         ],
-        expected: ExpectedResult::NOTHING.inside(1).noting(
-            "A waits for A",
-            "A 等自己",
-            "A waits for itself",
-        ),
+        expected: ExpectedResult::NOTHING.inside(1).noting("A waits for A", "A 等自己", "A waits for itself"),
     },
     cured: Variant {
         act: Act::Strategy("redis-reentrant"),
         steps: &[
-            say(
-                "a()：A 拿到锁，计数 1",
-                "a(): A takes the lock, the count is 1",
-            ),
+            say("a()：A 拿到锁，计数 1", "a(): A takes the lock, the count is 1"),
             A.stops_at(Point::Taken),
             NOTE_HOLDS,
-            say(
-                "b()：A 再拿一次，计数 2",
-                "b(): A takes it again, the count is 2",
-            ),
+            say("b()：A 再拿一次，计数 2", "b(): A takes it again, the count is 2"),
             A.stops_at(Point::Locked),
             NOTE_HOLDS,
-            say(
-                "b() 写完，还一次，计数 1",
-                "b() writes and leaves, the count is 1",
-            ),
+            say("b() 写完，还一次，计数 1", "b() writes and leaves, the count is 1"),
             A.stops_at(Point::Unlocked),
             NOTE_HOLDS,
-            say(
-                "a() 也还：计数到 0，锁才释放",
-                "a() leaves too: at 0 the lock is free",
-            ),
+            say("a() 也还：计数到 0，锁才释放", "a() leaves too: at 0 the lock is free"),
             A.finishes(),
             NOTE_HOLDS,
         ],
-        expected: ExpectedResult::sold(1, 1).inside(1).noting(
-            "1 2 1 0",
-            "重入次数 1 2 1 0",
-            "holds: 1 2 1 0",
-        ),
+        expected: ExpectedResult::sold(1, 1).inside(1).noting("1 2 1 0", "重入次数 1 2 1 0", "holds: 1 2 1 0"),
     },
 };
 

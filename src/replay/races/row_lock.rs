@@ -26,10 +26,7 @@ pub(super) const RACE: Race = Race {
         steps: &[
             say("A 读库存，没有加锁", "A reads the stock, and locks nothing"),
             A.stops_at(Point::Read),
-            say(
-                "另一个实例上的 B 也读到 5000",
-                "B, on another instance, reads 5000 too",
-            ),
+            say("另一个实例上的 B 也读到 5000", "B, on another instance, reads 5000 too"),
             B.stops_at(Point::Read),
             say("两个都写回 4999", "both write 4999"),
             A.finishes(),
@@ -46,22 +43,13 @@ pub(super) const RACE: Race = Race {
 
 /// A reads under the row lock, and B waits for it.
 pub(super) const A_READS_UNDER_ROW_LOCK: &[Step] = &[
-    say(
-        "A 用 FOR UPDATE 读：这一行锁住了",
-        "A reads FOR UPDATE: the row is locked",
-    ),
+    say("A 用 FOR UPDATE 读：这一行锁住了", "A reads FOR UPDATE: the row is locked"),
     A.stops_at(Point::Read),
-    say(
-        "另一个实例上的 B 也要读：在数据库里等",
-        "B, on another instance, wants to read too: it waits in the database",
-    ),
+    say("另一个实例上的 B 也要读：在数据库里等", "B, on another instance, wants to read too: it waits in the database"),
     B.waits(),
     say("A 写 4999", "A writes 4999"),
     A.stops_at(Point::Written),
-    say(
-        "A 提交，行锁释放，B 读到 4999",
-        "A commits, the row is free, and B reads 4999",
-    ),
+    say("A 提交，行锁释放，B 读到 4999", "A commits, the row is free, and B reads 4999"),
     A.finishes(),
     B.finishes(),
 ];

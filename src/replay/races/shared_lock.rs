@@ -16,18 +16,9 @@ use crate::replay::play::Play;
 
 pub(super) const RACE: Race = Race {
     lessons: &["1.7.2.shared"],
-    title: Bilingual::of(
-        "共享锁升级：互相等待",
-        "Shared locks that both want to become exclusive",
-    ),
-    breaks: Bilingual::of(
-        "都拿着共享锁，都等对方释放",
-        "both have the shared lock, and wait for the other's",
-    ),
-    cure: Bilingual::of(
-        "要写的，一开始就用 FOR UPDATE 读",
-        "a reader that is going to write reads FOR UPDATE",
-    ),
+    title: Bilingual::of("共享锁升级：互相等待", "Shared locks that both want to become exclusive"),
+    breaks: Bilingual::of("都拿着共享锁，都等对方释放", "both have the shared lock, and wait for the other's"),
+    cure: Bilingual::of("要写的，一开始就用 FOR UPDATE 读", "a reader that is going to write reads FOR UPDATE"),
     anomalies: &[Anomaly::Deadlock],
     begin: &[],
     flaw: Variant {
@@ -35,15 +26,9 @@ pub(super) const RACE: Race = Race {
         steps: &[
             say("A 用共享锁读", "A reads under a shared lock"),
             A.stops_at(Point::Read),
-            say(
-                "B 也用共享锁读：可以同时",
-                "B reads under a shared lock too: both may",
-            ),
+            say("B 也用共享锁读：可以同时", "B reads under a shared lock too: both may"),
             B.stops_at(Point::Read),
-            say(
-                "A 要写：等 B 释放共享锁",
-                "A wants to write, and waits for B's shared lock",
-            ),
+            say("A 要写：等 B 释放共享锁", "A wants to write, and waits for B's shared lock"),
             A.continues(),
             say(
                 "B 也要写：死锁。数据库回滚其中一个，它从头再来",
@@ -52,17 +37,11 @@ pub(super) const RACE: Race = Race {
             FinishTogether(&[A, B]),
             NoteFrom(Play::retry_note),
         ],
-        expected: ExpectedResult::sold(2, 2)
-            .inside(2)
-            .noting("retries 1", "重试 1 次", "1 retry"),
+        expected: ExpectedResult::sold(2, 2).inside(2).noting("retries 1", "重试 1 次", "1 retry"),
     },
     cured: Variant {
         act: Act::Strategy("select-for-update"),
         steps: &[All(A_READS_UNDER_ROW_LOCK), NoteFrom(Play::retry_note)],
-        expected: ExpectedResult::sold(2, 2).inside(1).noting(
-            "retries 0",
-            "重试 0 次",
-            "0 retries",
-        ),
+        expected: ExpectedResult::sold(2, 2).inside(1).noting("retries 0", "重试 0 次", "0 retries"),
     },
 };

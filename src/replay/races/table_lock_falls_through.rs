@@ -17,30 +17,15 @@ pub(super) const RACE: Race = Race {
         "catch 里没有 return：后面的代码没有锁又执行一遍",
         "no return in the catch: what comes after it runs again, without the lock",
     ),
-    cure: Bilingual::of(
-        "用循环重试，拿到锁才往下走",
-        "a loop retries, and goes on with the lock only",
-    ),
+    cure: Bilingual::of("用循环重试，拿到锁才往下走", "a loop retries, and goes on with the lock only"),
     anomalies: &[Anomaly::Doubled],
-    begin: &[
-        say(
-            "A 插入一行，拿到锁，读库存",
-            "A inserts the row, has the lock, and reads",
-        ),
-        A.stops_at(Point::Read),
-    ],
+    begin: &[say("A 插入一行，拿到锁，读库存", "A inserts the row, has the lock, and reads"), A.stops_at(Point::Read)],
     flaw: Variant {
         act: Act::Strategy("table-lock-as-printed"),
         steps: &[
-            say(
-                "B 插入失败：稍后重试",
-                "B's insert is refused: it tries again later",
-            ),
+            say("B 插入失败：稍后重试", "B's insert is refused: it tries again later"),
             B.stops_at(Point::Refused),
-            say(
-                "A 写 4999，删除这一行",
-                "A writes 4999, and deletes the row",
-            ),
+            say("A 写 4999，删除这一行", "A writes 4999, and deletes the row"),
             A.finishes(),
             say(
                 "B 重试，买到一件；返回以后又买一件：卖了两件，库存减三件",
@@ -55,10 +40,7 @@ pub(super) const RACE: Race = Race {
         steps: &[
             say("B 插入失败：等", "B's insert is refused: it waits"),
             B.will_stop_at(Point::Read),
-            say(
-                "A 写 4999，删除这一行",
-                "A writes 4999, and deletes the row",
-            ),
+            say("A 写 4999，删除这一行", "A writes 4999, and deletes the row"),
             A.finishes(),
             say("B 才进来，买一件", "B gets in after it, and buys one"),
             B.finishes(),

@@ -33,10 +33,7 @@ pub(super) const RACE: Race = Race {
                 "A, in a transaction: locks, reads, writes, unlocks; it has not committed yet",
             ),
             A.stops_at(Point::Released),
-            say(
-                "锁空着，B 拿到，读到的还是 5000",
-                "the mutex is free: B locks it, and still reads 5000",
-            ),
+            say("锁空着，B 拿到，读到的还是 5000", "the mutex is free: B locks it, and still reads 5000"),
             B.on_instance_of(A).stops_at(Point::Read),
             B.continues(),
             say("A 提交 4999", "A commits 4999"),

@@ -17,14 +17,8 @@ use crate::replay::play::Play;
 pub(super) const RACE: Race = Race {
     lessons: &["1.7.3"],
     title: Bilingual::of("版本号变了，重来", "The version has moved: try again"),
-    breaks: Bilingual::of(
-        "写的时候不问有没有人先写了",
-        "the write does not ask whether another was first",
-    ),
-    cure: Bilingual::of(
-        "版本号没变才写，变了就重读",
-        "write only if the version still stands, else read again",
-    ),
+    breaks: Bilingual::of("写的时候不问有没有人先写了", "the write does not ask whether another was first"),
+    cure: Bilingual::of("版本号没变才写，变了就重读", "write only if the version still stands, else read again"),
     anomalies: &[Anomaly::LostUpdate],
     begin: &[
         say("A 读", "A reads"),
@@ -35,11 +29,7 @@ pub(super) const RACE: Race = Race {
     flaw: Variant {
         act: Act::Strategy("none"),
         steps: &[All(B_OVERWRITES_A)],
-        expected: ExpectedResult::sold(2, 1).inside(2).noting(
-            "retries 0",
-            "重试 0 次",
-            "0 retries",
-        ),
+        expected: ExpectedResult::sold(2, 1).inside(2).noting("retries 0", "重试 0 次", "0 retries"),
     },
     cured: Variant {
         act: Act::Strategy("version-cas"),
@@ -61,10 +51,7 @@ pub(super) const B_OVERWRITES_A: &[Step] = &[
 pub(super) const B_FINDS_WRITE_OF_A: &[Step] = &[
     say("A 写", "A writes"),
     A.finishes(),
-    say(
-        "B 写不成：它读过以后有人写了",
-        "B's write changes nothing: another wrote after B had read",
-    ),
+    say("B 写不成：它读过以后有人写了", "B's write changes nothing: another wrote after B had read"),
     B.stops_at(Point::Conflict),
     say("B 重新读，再写", "B reads again, and writes"),
     B.finishes(),

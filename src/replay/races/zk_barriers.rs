@@ -25,14 +25,8 @@ const MEMBERS: NonZeroU32 = NonZeroU32::MIN.saturating_add(2);
 pub(super) const RACE: Race = Race {
     lessons: &["3.7.6"],
     title: Bilingual::of("三个一起开始", "Three begin together"),
-    breaks: Bilingual::of(
-        "没有栅栏：先来的先做完，谁也不等谁",
-        "no barrier: the first to come is the first to go",
-    ),
-    cure: Bilingual::of(
-        "双栅栏：到齐了才开始，全部完成后一起离开",
-        "a double barrier: all begin, and leave, together",
-    ),
+    breaks: Bilingual::of("没有栅栏：先来的先做完，谁也不等谁", "no barrier: the first to come is the first to go"),
+    cure: Bilingual::of("双栅栏：到齐了才开始，全部完成后一起离开", "a double barrier: all begin, and leave, together"),
     anomalies: &[Anomaly::Early],
     begin: &[],
     flaw: Variant {
@@ -56,17 +50,11 @@ pub(super) const RACE: Race = Race {
             A.will_stop_at(Point::Locked),
             say("B 也来了，还差一个", "B comes too: one is missing"),
             B.will_stop_at(Point::Locked),
-            say(
-                "C 来了：到齐了，三个同时开始",
-                "C comes: all are there, and the three begin at once",
-            ),
+            say("C 来了：到齐了，三个同时开始", "C comes: all are there, and the three begin at once"),
             C.stops_at(Point::Locked),
             A.stops_at(Point::Locked),
             B.stops_at(Point::Locked),
-            say(
-                "做完的在出口等，都做完才一起离开",
-                "each waits at the exit, and all leave together",
-            ),
+            say("做完的在出口等，都做完才一起离开", "each waits at the exit, and all leave together"),
             FinishTogether(&[A, B, C]),
         ],
         expected: ExpectedResult::NOTHING.inside(3),

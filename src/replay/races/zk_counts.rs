@@ -25,14 +25,8 @@ const NAMES: &[Name] = &[Name::ZooKeeper(COUNT)];
 pub(super) const RACE: Race = Race {
     lessons: &["3.7.7"],
     title: Bilingual::of("两个人给共享计数器各加一", "Two add one to a shared count"),
-    breaks: Bilingual::of(
-        "setCount 不看别人改过没有",
-        "setCount does not look whether another has set it",
-    ),
-    cure: Bilingual::of(
-        "trySetCount：版本没变才写，否则重来",
-        "trySetCount: only where the version is as it was read",
-    ),
+    breaks: Bilingual::of("setCount 不看别人改过没有", "setCount does not look whether another has set it"),
+    cure: Bilingual::of("trySetCount：版本没变才写，否则重来", "trySetCount: only where the version is as it was read"),
     anomalies: &[Anomaly::LostUpdate],
     begin: &[
         say("A 读到 0", "A reads 0"),
@@ -41,27 +35,16 @@ pub(super) const RACE: Race = Race {
         B.finishes(),
     ],
     flaw: Variant {
-        act: Act::custom("zk-set-count", NAMES, |ctx, job| {
-            Box::pin(set_count(ctx, job))
-        }),
+        act: Act::custom("zk-set-count", NAMES, |ctx, job| Box::pin(set_count(ctx, job))),
         steps: &[
-            say(
-                "A 也写 1：加了两次，还是 1",
-                "A sets 1 too: two have added, and it is 1",
-            ),
+            say("A 也写 1：加了两次，还是 1", "A sets 1 too: two have added, and it is 1"),
             A.finishes(),
             NoteFrom(last_value),
         ],
-        expected: ExpectedResult::NOTHING.noting(
-            "1",
-            "最后的计数是 1",
-            "the count is 1 at the end",
-        ),
+        expected: ExpectedResult::NOTHING.noting("1", "最后的计数是 1", "the count is 1 at the end"),
     },
     cured: Variant {
-        act: Act::custom("zk-try-set-count", NAMES, |ctx, job| {
-            Box::pin(try_set_count(ctx, job))
-        }),
+        act: Act::custom("zk-try-set-count", NAMES, |ctx, job| Box::pin(try_set_count(ctx, job))),
         steps: &[
             say(
                 "A 写 1 被拒绝：版本变了；再读，写 2",
@@ -70,11 +53,7 @@ pub(super) const RACE: Race = Race {
             A.finishes(),
             NoteFrom(last_value),
         ],
-        expected: ExpectedResult::NOTHING.noting(
-            "2",
-            "最后的计数是 2",
-            "the count is 2 at the end",
-        ),
+        expected: ExpectedResult::NOTHING.noting("2", "最后的计数是 2", "the count is 2 at the end"),
     },
 };
 
@@ -83,8 +62,7 @@ async fn set_count(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     let count = ctx.zk.shared_count(&job.zk_path(COUNT), 0);
     let read = count.get().await?.value;
     job.reach_with(Point::Read, read).await;
-    job.reach_with(Point::Written, count.set(read + 1).await?.value)
-        .await;
+    job.reach_with(Point::Written, count.set(read + 1).await?.value).await;
     Ok(Deduction::default())
 }
 
@@ -97,10 +75,7 @@ async fn try_set_count(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
         job.reach_with(Point::Read, seen.value).await;
         if let Ok(set) = count.try_set(seen, seen.value + 1).await? {
             job.reach_with(Point::Written, set.value).await;
-            return Ok(Deduction {
-                retries,
-                ..Deduction::default()
-            });
+            return Ok(Deduction { retries, ..Deduction::default() });
         }
         job.reach(Point::Conflict).await;
         retries += 1;

@@ -23,14 +23,8 @@ const SEMAPHORE_MUTEX: &str = "/curator/semaphore-mutex";
 
 pub(super) const RACE: Race = Race {
     lessons: &["3.7.2"],
-    title: Bilingual::of(
-        "不可重入的锁，持有者再拿一次",
-        "The holder of a lock that is not re-entrant takes it again",
-    ),
-    breaks: Bilingual::of(
-        "唯一的租约在自己手里：自己等自己",
-        "it has the only lease itself: it waits for itself",
-    ),
+    title: Bilingual::of("不可重入的锁，持有者再拿一次", "The holder of a lock that is not re-entrant takes it again"),
+    breaks: Bilingual::of("唯一的租约在自己手里：自己等自己", "it has the only lease itself: it waits for itself"),
     cure: Bilingual::of(
         "换成会计数的锁，如 §3.5 那把：再拿一次只加一",
         "a lock that counts, such as that of §3.5: once more only adds one",
@@ -61,11 +55,7 @@ pub(super) const RACE: Race = Race {
 /// Takes the lock of §3.7.2, tries to sell under the same lock taken again, and releases it.
 async fn acquire_twice(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     let path = job.zk_path(SEMAPHORE_MUTEX);
-    let guard = ctx
-        .zk
-        .semaphore_mutex(&path)
-        .acquire(job.wait_left())
-        .await?;
+    let guard = ctx.zk.semaphore_mutex(&path).acquire(job.wait_left()).await?;
     job.reach(Point::Locked).await;
     let inner = acquire_again(ctx, job, "zk-semaphore-mutex", &path).await;
     guard.release().await?;

@@ -19,10 +19,7 @@ pub(super) const RACE: Race = Race {
     cure: Bilingual::of("序号最小的拿到锁", "the lowest number has the lock"),
     anomalies: &[Anomaly::LostUpdate],
     begin: &[
-        say(
-            "A 的节点是 0 号：拿到锁，读库存",
-            "A's node is number 0: it has the lock, and reads",
-        ),
+        say("A 的节点是 0 号：拿到锁，读库存", "A's node is number 0: it has the lock, and reads"),
         A.stops_at(Point::Read),
     ],
     flaw: Variant {
@@ -42,10 +39,7 @@ pub(super) const RACE: Race = Race {
     cured: Variant {
         act: Act::Strategy("zk-sequential"),
         steps: &[
-            say(
-                "B 的节点是 1 号：0 号更小，B 等",
-                "B's node is number 1: number 0 is lower, and B waits",
-            ),
+            say("B 的节点是 1 号：0 号更小，B 等", "B's node is number 1: number 0 is lower, and B waits"),
             B.will_stop_at(Point::Read),
             QueueHas(1),
             say("A 写 4999，删除节点", "A writes 4999, and deletes its node"),

@@ -22,23 +22,14 @@ const USER: &str = "/distributed/zk-user";
 
 pub(super) const RACE: Race = Race {
     lessons: &["3.5.printed"],
-    title: Bilingual::of(
-        "拿着用户锁，直接进了库存锁",
-        "With the lock of a user, into the lock of the stock",
-    ),
+    title: Bilingual::of("拿着用户锁，直接进了库存锁", "With the lock of a user, into the lock of the stock"),
     breaks: Bilingual::of(
         "静态的 THREAD_LOCAL：所有的锁共用一个计数",
         "a static THREAD_LOCAL: one count for the locks of all names",
     ),
     cure: Bilingual::of("每把锁各记各的", "each lock has a count of its own"),
     anomalies: &[Anomaly::LostUpdate],
-    begin: &[
-        say(
-            "B 拿到库存锁，读库存",
-            "B has the lock of the stock, and reads",
-        ),
-        B.stops_at(Point::Read),
-    ],
+    begin: &[say("B 拿到库存锁，读库存", "B has the lock of the stock, and reads"), B.stops_at(Point::Read)],
     flaw: Variant {
         act: Act::Strategy("zk-reentrant-as-printed"),
         steps: &[
@@ -72,19 +63,14 @@ pub(super) const RACE: Race = Race {
 };
 
 /// A's act in the flaw.
-const TAKE_BOTH_AS_PRINTED: Act = Act::custom_selling(
-    Store::MySql,
-    "zk-two-locks-as-printed",
-    &[Name::ZooKeeper(USER)],
-    |ctx, job| Box::pin(THREAD_LOCAL.scope(Cell::new(0), take_both_as_printed(ctx, job))),
-);
+const TAKE_BOTH_AS_PRINTED: Act =
+    Act::custom_selling(Store::MySql, "zk-two-locks-as-printed", &[Name::ZooKeeper(USER)], |ctx, job| {
+        Box::pin(THREAD_LOCAL.scope(Cell::new(0), take_both_as_printed(ctx, job)))
+    });
 /// A's act on the cure.
-const TAKE_BOTH: Act = Act::custom_selling(
-    Store::MySql,
-    "zk-two-locks",
-    &[Name::ZooKeeper(USER)],
-    |ctx, job| Box::pin(take_both(ctx, job)),
-);
+const TAKE_BOTH: Act = Act::custom_selling(Store::MySql, "zk-two-locks", &[Name::ZooKeeper(USER)], |ctx, job| {
+    Box::pin(take_both(ctx, job))
+});
 
 /// Takes the lock of the user and then that of the product, as printed, and sells a piece.
 async fn take_both_as_printed(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
@@ -94,8 +80,7 @@ async fn take_both_as_printed(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> 
 
 /// Takes the lock of the user and then that of the product, and sells a piece.
 async fn take_both(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
-    let stock =
-        stock::find("zk-reentrant").ok_or_else(|| Error::NoStrategy("zk-reentrant".to_owned()))?;
+    let stock = stock::find("zk-reentrant").ok_or_else(|| Error::NoStrategy("zk-reentrant".to_owned()))?;
     let user = ctx.zk.lock(&job.zk_path(USER));
     let guard = user.acquire(job.wait_left()).await?;
     let outcome = (stock.spec.deduct)(ctx, job).await;

@@ -24,9 +24,7 @@ const LOCK: &str = "/curator/rwlock";
 /// The names that the acts write, and a reset clears.
 const NAMES: &[Name] = &[Name::ZooKeeper(LOCK)];
 /// C's act on the cure: a writer.
-const WRITE: Act = Act::custom("zk-write-half", NAMES, |ctx, job| {
-    Box::pin(write_and_downgrade(ctx, job))
-});
+const WRITE: Act = Act::custom("zk-write-half", NAMES, |ctx, job| Box::pin(write_and_downgrade(ctx, job)));
 
 /// A ends, then B is inside and ends, then C; notes the order.
 const ONE_AFTER_THE_OTHER: &[Step] = &[
@@ -44,20 +42,12 @@ const ONE_AFTER_THE_OTHER: &[Step] = &[
 pub(super) const RACE: Race = Race {
     lessons: &["3.7.3"],
     title: Bilingual::of("两个读，一个写", "Two read, one writes"),
-    breaks: Bilingual::of(
-        "只有一把独占锁：读的也要等读的",
-        "one exclusive lock: readers wait for readers",
-    ),
-    cure: Bilingual::of(
-        "读写锁：读的一起读，写的独占",
-        "a read-write lock: readers together, a writer alone",
-    ),
+    breaks: Bilingual::of("只有一把独占锁：读的也要等读的", "one exclusive lock: readers wait for readers"),
+    cure: Bilingual::of("读写锁：读的一起读，写的独占", "a read-write lock: readers together, a writer alone"),
     anomalies: &[Anomaly::Serialized],
     begin: &[say("A 在读", "A reads"), A.stops_at(Point::Locked)],
     flaw: Variant {
-        act: Act::custom("zk-exclusive", NAMES, |ctx, job| {
-            Box::pin(hold_plain_lock(ctx, job))
-        }),
+        act: Act::custom("zk-exclusive", NAMES, |ctx, job| Box::pin(hold_plain_lock(ctx, job))),
         steps: &[
             say("B 也来读：等 A", "B comes to read too: it waits for A"),
             B.will_stop_at(Point::Locked),
@@ -74,19 +64,11 @@ pub(super) const RACE: Race = Race {
         ),
     },
     cured: Variant {
-        act: Act::custom("zk-read", NAMES, |ctx, job| {
-            Box::pin(read_and_try_upgrade(ctx, job))
-        }),
+        act: Act::custom("zk-read", NAMES, |ctx, job| Box::pin(read_and_try_upgrade(ctx, job))),
         steps: &[
-            say(
-                "B 也来读：和 A 一起",
-                "B comes to read too: together with A",
-            ),
+            say("B 也来读：和 A 一起", "B comes to read too: together with A"),
             B.stops_at(Point::Locked),
-            say(
-                "C 要写：等所有读的走完",
-                "C wants to write: it waits until all readers have gone",
-            ),
+            say("C 要写：等所有读的走完", "C wants to write: it waits until all readers have gone"),
             C.acting(WRITE).will_stop_at(Point::Locked),
             QueueHas(2),
             All(ONE_AFTER_THE_OTHER),
@@ -101,11 +83,7 @@ pub(super) const RACE: Race = Race {
 
 /// Takes the lock as one exclusive lock, whoever reads or writes, and releases it.
 async fn hold_plain_lock(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
-    let guard = ctx
-        .zk
-        .lock(&job.zk_path(LOCK))
-        .acquire(job.wait_left())
-        .await?;
+    let guard = ctx.zk.lock(&job.zk_path(LOCK)).acquire(job.wait_left()).await?;
     job.reach(Point::Locked).await;
     leave_and_release(job, guard).await
 }
@@ -115,13 +93,7 @@ async fn read_and_try_upgrade(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> 
     let (lock, owner) = (ctx.zk.rw_lock(&job.zk_path(LOCK)), job.owner(ctx));
     let guard = lock.read().owner(owner).acquire(job.wait_left()).await?;
     job.reach(Point::Locked).await;
-    if lock
-        .write()
-        .owner(owner)
-        .acquire(Duration::ZERO)
-        .await
-        .is_err()
-    {
+    if lock.write().owner(owner).acquire(Duration::ZERO).await.is_err() {
         job.reach(Point::UpgradeRefused).await;
     }
     leave_and_release(job, guard).await
@@ -148,15 +120,8 @@ async fn leave_and_release(job: &Job, guard: Guard) -> Result<Deduction, Error> 
 /// The order of acquisition, and the results of an upgrade and a downgrade.
 fn seen_order(play: &Play) -> String {
     let mut seen = play.acquisition_order();
-    for (what, words) in [
-        ("upgrade-refused", ", upgrade refused"),
-        ("downgraded", ", downgraded"),
-    ] {
-        seen += if play.values_of(what).is_empty() {
-            ""
-        } else {
-            words
-        };
+    for (what, words) in [("upgrade-refused", ", upgrade refused"), ("downgraded", ", downgraded")] {
+        seen += if play.values_of(what).is_empty() { "" } else { words };
     }
     seen
 }

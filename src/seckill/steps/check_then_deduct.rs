@@ -21,8 +21,5 @@ async fn place(ctx: &Ctx, order: &Order) -> Result<OrderReceipt, Error> {
     let order_id = order_id.map_err(Error::after_piece_was_taken)?;
     let written = mysql::execute(ctx, &order.job, rows::insert_statement(order, order_id)).await;
     written.map_err(Error::after_piece_was_taken)?;
-    Ok(OrderReceipt {
-        order_id,
-        lock: None,
-    })
+    Ok(OrderReceipt { order_id, lock: None })
 }

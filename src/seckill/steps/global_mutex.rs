@@ -17,11 +17,7 @@ struct GlobalKey;
 /// Checks the voucher, then places the order under this process's one mutex of all users.
 async fn place(ctx: &Ctx, order: &Order) -> Result<OrderReceipt, Error> {
     rows::check_on_sale(ctx, order).await?;
-    let held = ctx
-        .local
-        .of::<Mutexes<GlobalKey>>()
-        .lock(&GlobalKey, order.job.wait_left())
-        .await;
+    let held = ctx.local.of::<Mutexes<GlobalKey>>().lock(&GlobalKey, order.job.wait_left()).await;
     let _held = held.ok_or_else(|| order.job.timed_out("in-process mutex of all users"))?;
     rows::create_order(ctx, order).await
 }

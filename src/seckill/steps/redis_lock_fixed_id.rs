@@ -30,10 +30,7 @@ impl LockCommands for SetnxWithFixedId {
     const UNDOES_FAILED_ATTEMPTS: bool = false;
 
     async fn try_lock(lock: &Lock<Self>, redis: &mut Connection) -> RedisResult<bool> {
-        redis::cmd("SET")
-            .arg((&lock.key, 1, "NX", "PX", lock.lease))
-            .query_async(redis)
-            .await
+        redis::cmd("SET").arg((&lock.key, 1, "NX", "PX", lock.lease)).query_async(redis).await
     }
 
     async fn unlock(lock: &Lock<Self>, redis: &mut Connection, _: &Points) -> RedisResult<bool> {

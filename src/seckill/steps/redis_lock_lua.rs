@@ -13,11 +13,8 @@ use redis::{RedisResult, Script};
 use std::sync::LazyLock;
 
 /// Deletes the lock if its value is this owner's.
-static UNLOCK: LazyLock<Script> = LazyLock::new(|| {
-    lua::script(include_str!(
-        "../../stock/strategies/lua/delete_if_mine.lua"
-    ))
-});
+static UNLOCK: LazyLock<Script> =
+    LazyLock::new(|| lua::script(include_str!("../../stock/strategies/lua/delete_if_mine.lua")));
 
 pub(super) const STEP: StepSpec = StepSpec {
     course: "Lua脚本解决多条命令原子性问题",
@@ -38,22 +35,11 @@ impl LockCommands for SetnxWithScript {
     const UNDOES_FAILED_ATTEMPTS: bool = true;
 
     async fn try_lock(lock: &Lock<Self>, redis: &mut Connection) -> RedisResult<bool> {
-        redis::cmd("SET")
-            .arg((&lock.key, &lock.owner, "NX", "PX", lock.lease))
-            .query_async(redis)
-            .await
+        redis::cmd("SET").arg((&lock.key, &lock.owner, "NX", "PX", lock.lease)).query_async(redis).await
     }
 
-    async fn unlock(
-        lock: &Lock<Self>,
-        redis: &mut Connection,
-        points: &Points,
-    ) -> RedisResult<bool> {
+    async fn unlock(lock: &Lock<Self>, redis: &mut Connection, points: &Points) -> RedisResult<bool> {
         points.reach(Point::Compared).await;
-        UNLOCK
-            .key(&lock.key)
-            .arg(&lock.owner)
-            .invoke_async(redis)
-            .await
+        UNLOCK.key(&lock.key).arg(&lock.owner).invoke_async(redis).await
     }
 }

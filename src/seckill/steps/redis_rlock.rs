@@ -14,10 +14,7 @@ pub(super) const STEP: StepSpec = StepSpec {
 /// Places the order under the library's lock of the user; [`SeckillError::OrderUnderWay`] if it is taken.
 async fn place(ctx: &Ctx, order: &Order) -> Result<OrderReceipt, Error> {
     rows::check_on_sale(ctx, order).await?;
-    let lock = ctx
-        .redis
-        .lock(&simple_redis_lock::lock_name(order))
-        .lease(order.job.watchdog_lease(ctx));
+    let lock = ctx.redis.lock(&simple_redis_lock::lock_name(order)).lease(order.job.watchdog_lease(ctx));
     let guard = lock.try_acquire().await.map_err(|error| match error {
         LockError::Taken { .. } => Error::from(SeckillError::OrderUnderWay),
         error => error.into(),

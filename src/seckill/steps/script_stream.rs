@@ -39,10 +39,7 @@ async fn place(ctx: &Ctx, order: &Order) -> Result<OrderReceipt, Error> {
         code = claim(ctx, order, order_id).await?;
     }
     match code {
-        CLAIMED => Ok(OrderReceipt {
-            order_id,
-            lock: None,
-        }),
+        CLAIMED => Ok(OrderReceipt { order_id, lock: None }),
         NOT_THERE => Err(SeckillError::NoVoucherStock(order.voucher_id).into()),
         NOT_BEGUN => Err(SeckillError::NotStarted.into()),
         OVER => Err(SeckillError::Over.into()),
@@ -59,10 +56,7 @@ async fn claim(ctx: &Ctx, order: &Order, order_id: i64) -> Result<u8, Error> {
         .key(voucher::users_key(ctx, order.voucher_id))
         .key(ctx.redis_key(stream::ORDERS_STREAM))
         .key(ctx.redis_key(stream::QUEUED_KEY));
-    script
-        .arg(order.user_id)
-        .arg(order.voucher_id)
-        .arg(order_id);
+    script.arg(order.user_id).arg(order.voucher_id).arg(order_id);
     let mut redis = ctx.redis.connection();
     let claimed = script.invoke_async(&mut redis).await;
     redis_key::classify_write(claimed, redis.has_sent())

@@ -11,8 +11,7 @@ pub(super) const STEP: StepSpec = StepSpec {
 };
 
 /// Writes the order with the user in `claimed_by`, on which the unique key is.
-const INSERT: &str =
-    "INSERT INTO tb_voucher_order (id, user_id, voucher_id, claimed_by) VALUES (?, ?, ?, ?)";
+const INSERT: &str = "INSERT INTO tb_voucher_order (id, user_id, voucher_id, claimed_by) VALUES (?, ?, ?, ?)";
 
 /// Checks the voucher, then places the order in one transaction.
 async fn place(ctx: &Ctx, order: &Order) -> Result<OrderReceipt, Error> {
@@ -23,11 +22,7 @@ async fn place(ctx: &Ctx, order: &Order) -> Result<OrderReceipt, Error> {
 }
 
 /// Checks, takes a piece, writes the order and commits. The unique key refuses a second order of the user.
-async fn place_in_transaction(
-    ctx: &Ctx,
-    conn: &mut Conn,
-    order: &Order,
-) -> Result<OrderReceipt, Error> {
+async fn place_in_transaction(ctx: &Ctx, conn: &mut Conn, order: &Order) -> Result<OrderReceipt, Error> {
     mysql::begin(conn, &order.job).await?;
     rows::check_not_ordered_yet(conn, order).await?;
     order.job.enter_and_stay().await;
@@ -35,19 +30,12 @@ async fn place_in_transaction(
         return Err(Error::SoldOut);
     }
     let order_id = id_worker::next_id(ctx, "order").await?;
-    let insert = sqlx::query(INSERT)
-        .bind(order_id)
-        .bind(order.user_id)
-        .bind(order.voucher_id)
-        .bind(order.user_id);
+    let insert = sqlx::query(INSERT).bind(order_id).bind(order.user_id).bind(order.voucher_id).bind(order.user_id);
     if !mysql::execute_or_duplicate(conn, &order.job, insert).await? {
         return Err(SeckillError::AlreadyOrdered.into());
     }
     order.job.reach(Point::Commit).await;
     mysql::commit(conn, &order.job).await?;
     order.job.reach(Point::Committed).await;
-    Ok(OrderReceipt {
-        order_id,
-        lock: None,
-    })
+    Ok(OrderReceipt { order_id, lock: None })
 }

@@ -25,10 +25,6 @@ async fn place(ctx: &Ctx, order: &Order) -> Result<OrderReceipt, Error> {
 /// Locks this process's mutex of the user, waiting for it as long as the order may.
 pub(super) async fn lock(ctx: &Ctx, order: &Order) -> Result<MutexGuard, Error> {
     order.job.reach(Point::Waits).await;
-    let held = ctx
-        .local
-        .of::<Mutexes<UserKey>>()
-        .lock(&UserKey(order.user_id), order.job.wait_left())
-        .await;
+    let held = ctx.local.of::<Mutexes<UserKey>>().lock(&UserKey(order.user_id), order.job.wait_left()).await;
     held.ok_or_else(|| order.job.timed_out("in-process mutex of the user"))
 }

@@ -20,11 +20,7 @@ async fn place(ctx: &Ctx, order: &Order) -> Result<OrderReceipt, Error> {
 }
 
 /// Begins, places the order under the user's mutex, unlocks, and commits only then.
-async fn place_in_transaction(
-    ctx: &Ctx,
-    conn: &mut Conn,
-    order: &Order,
-) -> Result<OrderReceipt, Error> {
+async fn place_in_transaction(ctx: &Ctx, conn: &mut Conn, order: &Order) -> Result<OrderReceipt, Error> {
     mysql::begin(conn, &order.job).await?;
     let held = user_mutex::lock(ctx, order).await?;
     rows::check_not_ordered_yet(conn, order).await?;

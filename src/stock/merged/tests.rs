@@ -42,20 +42,12 @@ struct Stuck;
 impl TakeMany for Stuck {
     const AWAITED: &'static str = "till";
 
-    async fn take_many(
-        ctx: &Ctx,
-        id: i64,
-        wanted: i64,
-        wait: Duration,
-    ) -> Result<TakeOutcome, Error> {
+    async fn take_many(ctx: &Ctx, id: i64, wanted: i64, wait: Duration) -> Result<TakeOutcome, Error> {
         if ctx.local.of::<Till>().groups.lock().is_empty() {
             return Full::take_many(ctx, id, wanted, wait).await;
         }
         sleep(wait).await;
-        Err(Error::Timeout {
-            what: Self::AWAITED.into(),
-            waited: wait,
-        })
+        Err(Error::Timeout { what: Self::AWAITED.into(), waited: wait })
     }
 }
 
@@ -101,19 +93,11 @@ async fn waiting_requests_are_one_group_and_retries_count_once() {
     for buyer in behind {
         sold.push(buyer.await.expect("no panic").expect("a piece"));
     }
-    assert_eq!(
-        *till.groups.lock(),
-        [1, 5, 5, 5],
-        "one group, which was conflicts twice"
-    );
+    assert_eq!(*till.groups.lock(), [1, 5, 5, 5], "one group, which was conflicts twice");
     assert_eq!(sold.iter().map(|sold| sold.retries).sum::<u32>(), 2);
     let mut left: Vec<_> = sold.iter().filter_map(|sold| sold.remaining).collect();
     left.sort_unstable();
-    assert_eq!(
-        left,
-        [100, 101, 102, 103, 104],
-        "each has a number of its own"
-    );
+    assert_eq!(left, [100, 101, 102, 103, 104], "each has a number of its own");
 }
 
 #[tokio::test]
@@ -127,10 +111,7 @@ async fn nothing_is_taken_for_a_client_that_has_disconnected() {
     let till = ctx.local.of::<Till>();
     till.first.notify_one();
     assert!(first.await.expect("no panic").is_ok());
-    let served = behind
-        .into_iter()
-        .skip(1)
-        .map(|buyer| async { buyer.await.expect("no panic").is_ok() });
+    let served = behind.into_iter().skip(1).map(|buyer| async { buyer.await.expect("no panic").is_ok() });
     assert_eq!(futures::future::join_all(served).await, [true, true]);
     assert_eq!(*till.groups.lock(), [1, 2, 2, 2]);
 }
@@ -143,13 +124,8 @@ async fn a_request_times_out_before_the_rest_of_its_group() {
     ctx.local.of::<Till>().first.notify_one();
     assert!(first.await.expect("no panic").is_ok());
     let short = behind.pop().expect("the second");
-    let answered = tokio::time::timeout(LONG_WAIT, short)
-        .await
-        .expect("it does not wait for the patient one");
-    assert!(matches!(
-        answered.expect("no panic"),
-        Err(Error::Timeout { .. })
-    ));
+    let answered = tokio::time::timeout(LONG_WAIT, short).await.expect("it does not wait for the patient one");
+    assert!(matches!(answered.expect("no panic"), Err(Error::Timeout { .. })));
     assert!(!behind[0].is_finished(), "the patient one waits on");
     behind[0].abort();
 }

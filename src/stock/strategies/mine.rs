@@ -27,36 +27,11 @@ pub(super) const STRATEGY: StrategySpec = StrategySpec {
 /// The course's own locks as scripts: section, acquire, release, renew. That of §2.3 is not among them: a script looks and
 /// deletes in one step, which is §2.5.
 const STAGES: [(&str, &str, &str, &str); 5] = [
-    (
-        "2.1",
-        include_str!("lua/setnx.lua"),
-        include_str!("lua/del.lua"),
-        "",
-    ),
-    (
-        "2.2",
-        include_str!("lua/set_ttl.lua"),
-        include_str!("lua/del.lua"),
-        "",
-    ),
-    (
-        "2.5",
-        include_str!("lua/set_owner.lua"),
-        include_str!("lua/delete_if_mine.lua"),
-        "",
-    ),
-    (
-        "2.6",
-        include_str!("lua/enter.lua"),
-        include_str!("lua/leave.lua"),
-        "",
-    ),
-    (
-        "2.7",
-        include_str!("lua/enter.lua"),
-        include_str!("lua/leave.lua"),
-        include_str!("lua/renew.lua"),
-    ),
+    ("2.1", include_str!("lua/setnx.lua"), include_str!("lua/del.lua"), ""),
+    ("2.2", include_str!("lua/set_ttl.lua"), include_str!("lua/del.lua"), ""),
+    ("2.5", include_str!("lua/set_owner.lua"), include_str!("lua/delete_if_mine.lua"), ""),
+    ("2.6", include_str!("lua/enter.lua"), include_str!("lua/leave.lua"), ""),
+    ("2.7", include_str!("lua/enter.lua"), include_str!("lua/leave.lua"), include_str!("lua/renew.lua")),
 ];
 
 /// Takes a piece under the visitor's scripts, and renews the lease if they have a script for that.
@@ -87,27 +62,17 @@ async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
 
 /// The scripts of the course's own locks without their comments, each with its section.
 pub fn stages() -> impl Iterator<Item = (&'static str, Scripts)> {
-    STAGES
-        .into_iter()
-        .map(|(section, acquire, release, renew)| {
-            let [acquire, release, renew] = [acquire, release, renew].map(lua::without_comments);
-            (
-                section,
-                Scripts {
-                    acquire,
-                    release,
-                    renew,
-                },
-            )
-        })
+    STAGES.into_iter().map(|(section, acquire, release, renew)| {
+        let [acquire, release, renew] = [acquire, release, renew].map(lua::without_comments);
+        (section, Scripts { acquire, release, renew })
+    })
 }
 
 /// The scripts that this visitor keeps; until then the first stage's.
 pub(crate) async fn current_scripts(ctx: &Ctx, visitor: &str) -> Result<Scripts, Error> {
     let kept = Scripts::load(ctx, visitor).await?;
     let first = || stages().next().map(|(_, scripts)| scripts);
-    kept.or_else(first)
-        .ok_or_else(|| Error::Internal("there is no stage".to_owned()))
+    kept.or_else(first).ok_or_else(|| Error::Internal("there is no stage".to_owned()))
 }
 
 /// The visitor's own three scripts as a lock.

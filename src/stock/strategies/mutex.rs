@@ -37,10 +37,6 @@ async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
 /// Locks this process's mutex of the job's product, waiting for it as long as the job may.
 pub(super) async fn lock(ctx: &Ctx, job: &Job) -> Result<MutexGuard, Error> {
     job.reach(Point::Waits).await;
-    let held = ctx
-        .local
-        .of::<Mutexes<i64>>()
-        .lock(&job.request.stock_id, job.wait_left())
-        .await;
+    let held = ctx.local.of::<Mutexes<i64>>().lock(&job.request.stock_id, job.wait_left()).await;
     held.ok_or_else(|| job.timed_out("in-process mutex"))
 }

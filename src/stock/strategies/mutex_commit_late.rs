@@ -5,8 +5,7 @@ use crate::stock::*;
 use oversell_lock::mysql::Conn;
 
 /// A plain read, which locks nothing.
-const READ_STOCK: &str =
-    "SELECT CAST(count AS SIGNED) AS count, version, fence FROM db_stock WHERE id = ?";
+const READ_STOCK: &str = "SELECT CAST(count AS SIGNED) AS count, version, fence FROM db_stock WHERE id = ?";
 
 pub(super) const STRATEGY: StrategySpec = StrategySpec {
     chapter: "[002]",

@@ -5,8 +5,7 @@ use crate::stock::*;
 use oversell_lock::mysql::Conn;
 
 /// A plain read, which locks nothing.
-const READ_STOCK: &str =
-    "SELECT CAST(count AS SIGNED) AS count, version, fence FROM db_stock WHERE id = ?";
+const READ_STOCK: &str = "SELECT CAST(count AS SIGNED) AS count, version, fence FROM db_stock WHERE id = ?";
 
 pub(super) const STRATEGY: StrategySpec = StrategySpec {
     chapter: "4",
@@ -36,11 +35,7 @@ async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
         && let Ok(released) = mysql::within_limit(job, unlock.fetch_one(&mut *conn)).await
     {
         conn.done();
-        let lock = if released == Some(1) {
-            LockState::Kept
-        } else {
-            LockState::Lost
-        };
+        let lock = if released == Some(1) { LockState::Kept } else { LockState::Lost };
         sold = sold.map(|sold| sold.with_lock_state(Some(lock)));
     }
     sold
@@ -48,13 +43,8 @@ async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
 
 /// Waits for the lock, at most as long as the job may, then reads and writes the row. Does not release it.
 async fn deduct_under_lock(conn: &mut Conn, job: &Job, name: &str) -> Result<Deduction, Error> {
-    let seconds = if job.wait_left().is_zero() {
-        0
-    } else {
-        job.wait_left().as_secs() + 1
-    };
-    let had: Option<Option<i64>> =
-        mysql::scalar(conn, job, sqlx::query_scalar(LOCK).bind(name).bind(seconds)).await?;
+    let seconds = if job.wait_left().is_zero() { 0 } else { job.wait_left().as_secs() + 1 };
+    let had: Option<Option<i64>> = mysql::scalar(conn, job, sqlx::query_scalar(LOCK).bind(name).bind(seconds)).await?;
     if had != Some(Some(1)) {
         return Err(job.timed_out(&format!("named lock {name}")));
     }

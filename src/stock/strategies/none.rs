@@ -21,11 +21,7 @@ async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
 
 /// Reads the row, stays for `hold_ms`, and writes one less: the section of this strategy, and of those that do it under a
 /// lock. `fence` is reported only, the row does not check it.
-pub(super) async fn read_then_write(
-    ctx: &Ctx,
-    job: &Job,
-    fence: Option<Fence>,
-) -> Result<Deduction, Error> {
+pub(super) async fn read_then_write(ctx: &Ctx, job: &Job, fence: Option<Fence>) -> Result<Deduction, Error> {
     mysql::report_locked(job, fence).await;
     let select = "SELECT CAST(count AS SIGNED) AS count, version, fence FROM db_stock WHERE id = ?";
     let count = mysql::read(ctx, job, select).await?.count;
@@ -40,8 +36,5 @@ pub(super) async fn read_then_write(
     mysql::execute(ctx, job, update).await?;
     job.reach_with(Point::Written, count - 1).await;
     job.leave();
-    Ok(Deduction {
-        fence,
-        ..Deduction::remaining(count - 1)
-    })
+    Ok(Deduction { fence, ..Deduction::remaining(count - 1) })
 }

@@ -16,10 +16,7 @@ pub(super) const STRATEGY: StrategySpec = StrategySpec {
 
 /// Queues for the fair lock, and sells under it.
 async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
-    let lock = ctx
-        .redis
-        .fair_lock(&job.redis_name("fairLock"))
-        .lease(job.watchdog_lease(ctx));
+    let lock = ctx.redis.fair_lock(&job.redis_name("fairLock")).lease(job.watchdog_lease(ctx));
     let guard = lock.acquire(job.wait_left()).await?;
     run_then_release(guard, |fence| none::read_then_write(ctx, job, fence)).await
 }

@@ -17,10 +17,7 @@ pub(super) const STRATEGY: StrategySpec = StrategySpec {
 /// Sells under the lock with a fencing token, which the row checks. For a product that does not exist, or if MySQL does not
 /// tell, the counter of tokens is deleted again.
 async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
-    let lock = ctx
-        .redis
-        .fenced_lock(&job.redis_name("fencedLock"))
-        .lease(job.watchdog_lease(ctx));
+    let lock = ctx.redis.fenced_lock(&job.redis_name("fencedLock")).lease(job.watchdog_lease(ctx));
     let guard = lock.acquire(job.wait_left()).await?;
     let lift = async |seen| lock.lift(seen).await;
     run_then_release(guard, async |fence| {
@@ -28,11 +25,7 @@ async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
         let has_met_row = matches!(outcome, Ok(_) | Err(Error::SoldOut | Error::Fenced { .. }));
         // Each number that a client makes up would leave a counter behind. If the row is there after all, it refuses the lower
         // tokens that follow, and the refusal lifts the counter.
-        if !has_met_row
-            && crate::stock::check_product(ctx, job.request.stock_id)
-                .await
-                .is_err()
-        {
+        if !has_met_row && crate::stock::check_product(ctx, job.request.stock_id).await.is_err() {
             lock.forget().await?;
         }
         outcome

@@ -16,10 +16,7 @@ pub(super) const STRATEGY: StrategySpec = StrategySpec {
 
 /// The key is `lock:7` for product 7, after the prefix of the settings. The lease is the request's or the settings', and renewed.
 async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
-    let lock = ctx
-        .redis
-        .lock(&job.redis_name("lock"))
-        .lease(job.watchdog_lease(ctx));
+    let lock = ctx.redis.lock(&job.redis_name("lock")).lease(job.watchdog_lease(ctx));
     let guard = lock.acquire(job.wait_left()).await?;
     run_then_release(guard, |fence| none::read_then_write(ctx, job, fence)).await
 }

@@ -14,23 +14,13 @@ pub(super) const STRATEGY: StrategySpec = StrategySpec {
     promise: Promise::Lease,
     needs: &[Server::MySql, Server::Redis],
     pace: 500,
-    names: &[
-        Name::Redis(PARTS[0]),
-        Name::Redis(PARTS[1]),
-        Name::Redis(PARTS[2]),
-    ],
+    names: &[Name::Redis(PARTS[0]), Name::Redis(PARTS[1]), Name::Redis(PARTS[2])],
     deduct: |ctx, job| Box::pin(deduct(ctx, job)),
 };
 
 /// Takes all three locks, and sells under them.
 async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
-    let parts = PARTS.map(|name| {
-        ctx.redis
-            .lock(&job.redis_name(name))
-            .lease(job.watchdog_lease(ctx))
-    });
-    let guard = MultiLock::new(parts.into())
-        .acquire(job.wait_left())
-        .await?;
+    let parts = PARTS.map(|name| ctx.redis.lock(&job.redis_name(name)).lease(job.watchdog_lease(ctx)));
+    let guard = MultiLock::new(parts.into()).acquire(job.wait_left()).await?;
     run_then_release(guard, |fence| none::read_then_write(ctx, job, fence)).await
 }

@@ -21,32 +21,19 @@ pub(super) const STRATEGY: StrategySpec = StrategySpec {
     promise: Promise::Lease,
     needs: &[Server::Redis],
     pace: 890,
-    names: &[Name::RedisFor(
-        "lock:redis-reentrant",
-        FixedLease::Configured,
-    )],
+    names: &[Name::RedisFor("lock:redis-reentrant", FixedLease::Configured)],
     deduct: |ctx, job| Box::pin(deduct(ctx, job)),
 };
 
 /// Takes the lock, and inside takes it again and sells.
 async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
-    let held = redis_polling::lock(
-        ctx,
-        job,
-        ReentrantScripts::lock(ctx, job, "lock:redis-reentrant"),
-    )
-    .await?;
+    let held = redis_polling::lock(ctx, job, ReentrantScripts::lock(ctx, job, "lock:redis-reentrant")).await?;
     redis_polling::run_then_release(held, deduct_again(ctx, job)).await
 }
 
 /// Takes the lock a second time as the same owner, sells under it, and gives back this inner hold alone.
 async fn deduct_again(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
-    let held = redis_polling::lock(
-        ctx,
-        job,
-        ReentrantScripts::lock(ctx, job, "lock:redis-reentrant"),
-    )
-    .await?;
+    let held = redis_polling::lock(ctx, job, ReentrantScripts::lock(ctx, job, "lock:redis-reentrant")).await?;
     redis_polling::run_then_release(held, redis_polling::read_then_write(ctx, job)).await
 }
 
@@ -64,19 +51,10 @@ impl LockCommands for ReentrantScripts {
     const UNDOES_FAILED_ATTEMPTS: bool = true;
 
     async fn try_lock(lock: &Lock<Self>, redis: &mut Connection) -> RedisResult<bool> {
-        ENTER
-            .key(&lock.key)
-            .arg(&lock.owner)
-            .arg(lock.lease)
-            .invoke_async(redis)
-            .await
+        ENTER.key(&lock.key).arg(&lock.owner).arg(lock.lease).invoke_async(redis).await
     }
 
     async fn unlock(lock: &Lock<Self>, redis: &mut Connection, _: &Points) -> RedisResult<bool> {
-        LEAVE
-            .key(&lock.key)
-            .arg(&lock.owner)
-            .invoke_async(redis)
-            .await
+        LEAVE.key(&lock.key).arg(&lock.owner).invoke_async(redis).await
     }
 }

@@ -21,13 +21,7 @@ pub(super) const STRATEGY: StrategySpec = StrategySpec {
 
 /// Sells under a key without a lease.
 async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
-    let lock = Lock::new(
-        ctx,
-        job,
-        "lock:redis-setnx",
-        redis_polling::LEASE,
-        PlainSetnx,
-    );
+    let lock = Lock::new(ctx, job, "lock:redis-setnx", redis_polling::LEASE, PlainSetnx);
     let held = redis_polling::lock(ctx, job, lock).await?;
     redis_polling::run_then_release(held, redis_polling::read_then_write(ctx, job)).await
 }
@@ -39,11 +33,7 @@ impl LockCommands for PlainSetnx {
     const UNDOES_FAILED_ATTEMPTS: bool = false;
 
     async fn try_lock(lock: &Lock<Self>, redis: &mut Connection) -> RedisResult<bool> {
-        redis::cmd("SETNX")
-            .arg(&lock.key)
-            .arg("111")
-            .query_async(redis)
-            .await
+        redis::cmd("SETNX").arg(&lock.key).arg("111").query_async(redis).await
     }
 
     async fn unlock(lock: &Lock<Self>, redis: &mut Connection, _: &Points) -> RedisResult<bool> {

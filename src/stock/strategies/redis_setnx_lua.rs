@@ -10,8 +10,7 @@ use redis::{RedisResult, Script};
 use std::sync::LazyLock;
 
 /// Deletes the lock if its value is this owner's.
-static DELETE_IF_MINE: LazyLock<Script> =
-    LazyLock::new(|| lua::script(include_str!("lua/delete_if_mine.lua")));
+static DELETE_IF_MINE: LazyLock<Script> = LazyLock::new(|| lua::script(include_str!("lua/delete_if_mine.lua")));
 
 pub(super) const STRATEGY: StrategySpec = StrategySpec {
     chapter: "2.5",
@@ -44,17 +43,10 @@ impl LockCommands for SetnxWithScript {
     const UNDOES_FAILED_ATTEMPTS: bool = true;
 
     async fn try_lock(lock: &Lock<Self>, redis: &mut Connection) -> RedisResult<bool> {
-        redis::cmd("SET")
-            .arg((&lock.key, &lock.owner, "NX", "PX", lock.lease))
-            .query_async(redis)
-            .await
+        redis::cmd("SET").arg((&lock.key, &lock.owner, "NX", "PX", lock.lease)).query_async(redis).await
     }
 
     async fn unlock(lock: &Lock<Self>, redis: &mut Connection, _: &Points) -> RedisResult<bool> {
-        DELETE_IF_MINE
-            .key(&lock.key)
-            .arg(&lock.owner)
-            .invoke_async(redis)
-            .await
+        DELETE_IF_MINE.key(&lock.key).arg(&lock.owner).invoke_async(redis).await
     }
 }

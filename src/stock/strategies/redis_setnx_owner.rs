@@ -21,13 +21,7 @@ pub(super) const STRATEGY: StrategySpec = StrategySpec {
 
 /// Sells under a key with lease and owner, and deletes it if GET says that it is its own.
 async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
-    let lock = Lock::new(
-        ctx,
-        job,
-        "lock:redis-setnx-owner",
-        redis_polling::LEASE,
-        SetnxWithOwner,
-    );
+    let lock = Lock::new(ctx, job, "lock:redis-setnx-owner", redis_polling::LEASE, SetnxWithOwner);
     let held = redis_polling::lock(ctx, job, lock).await?;
     redis_polling::run_then_release(held, redis_polling::read_then_write(ctx, job)).await
 }
@@ -39,17 +33,10 @@ impl LockCommands for SetnxWithOwner {
     const UNDOES_FAILED_ATTEMPTS: bool = true;
 
     async fn try_lock(lock: &Lock<Self>, redis: &mut Connection) -> RedisResult<bool> {
-        redis::cmd("SET")
-            .arg((&lock.key, &lock.owner, "NX", "PX", lock.lease))
-            .query_async(redis)
-            .await
+        redis::cmd("SET").arg((&lock.key, &lock.owner, "NX", "PX", lock.lease)).query_async(redis).await
     }
 
-    async fn unlock(
-        lock: &Lock<Self>,
-        redis: &mut Connection,
-        points: &Points,
-    ) -> RedisResult<bool> {
+    async fn unlock(lock: &Lock<Self>, redis: &mut Connection, points: &Points) -> RedisResult<bool> {
         let holder: Option<String> = redis::cmd("GET").arg(&lock.key).query_async(redis).await?;
         if holder.as_deref() != Some(lock.owner.as_str()) {
             return Ok(false);

@@ -21,13 +21,7 @@ pub(super) const STRATEGY: StrategySpec = StrategySpec {
 
 /// Sells under a key with a lease, and deletes the key whoever's it is by then.
 async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
-    let lock = Lock::new(
-        ctx,
-        job,
-        "lock:redis-setnx-ttl",
-        redis_polling::LEASE,
-        SetnxWithLease,
-    );
+    let lock = Lock::new(ctx, job, "lock:redis-setnx-ttl", redis_polling::LEASE, SetnxWithLease);
     let held = redis_polling::lock(ctx, job, lock).await?;
     redis_polling::run_then_release(held, redis_polling::read_then_write(ctx, job)).await
 }
@@ -39,10 +33,7 @@ impl LockCommands for SetnxWithLease {
     const UNDOES_FAILED_ATTEMPTS: bool = false;
 
     async fn try_lock(lock: &Lock<Self>, redis: &mut Connection) -> RedisResult<bool> {
-        redis::cmd("SET")
-            .arg((&lock.key, "111", "NX", "PX", lock.lease))
-            .query_async(redis)
-            .await
+        redis::cmd("SET").arg((&lock.key, "111", "NX", "PX", lock.lease)).query_async(redis).await
     }
 
     async fn unlock(lock: &Lock<Self>, redis: &mut Connection, _: &Points) -> RedisResult<bool> {

@@ -36,10 +36,7 @@ async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
         job.reach_with(Point::Read, count).await;
         if job.record_attempt(since, write_count(&mut conn, &key, count - 1).await?) {
             job.reach_with(Point::Written, count - 1).await;
-            return Ok(Deduction {
-                retries,
-                ..Deduction::remaining(count - 1)
-            });
+            return Ok(Deduction { retries, ..Deduction::remaining(count - 1) });
         }
         job.reach(Point::Conflict).await;
         poll::pause_before_retry(job, RETRY_PAUSE, || format!("key {key} (WATCH)")).await?;
@@ -68,10 +65,6 @@ pub(super) async fn write_count(
     key: &str,
     count: i64,
 ) -> Result<bool, Error> {
-    let exec = redis::pipe()
-        .atomic()
-        .set(key, count)
-        .query_async(conn)
-        .await;
+    let exec = redis::pipe().atomic().set(key, count).query_async(conn).await;
     Ok(redis_key::classify_write::<Option<()>>(exec, true)?.is_some())
 }

@@ -30,12 +30,7 @@ struct WatchAndSet;
 impl TakeMany for WatchAndSet {
     const AWAITED: &'static str = "key stock (WATCH)";
 
-    async fn take_many(
-        ctx: &Ctx,
-        stock_id: i64,
-        wanted: i64,
-        wait: Duration,
-    ) -> Result<TakeOutcome, Error> {
+    async fn take_many(ctx: &Ctx, stock_id: i64, wanted: i64, wait: Duration) -> Result<TakeOutcome, Error> {
         let key = redis_key::stock_key(ctx, stock_id);
         let watched = async {
             let mut conn = redis_key::watch_connection(ctx, wait).await?;
@@ -104,20 +99,13 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let url = format!("redis://{}", listener.local_addr().expect("its address"));
         let stub = tokio::spawn(serve_slowly(listener));
-        let settings = [
-            ("redis.url", url),
-            ("redis.timeout_ms", REPLY_TIMEOUT_MS.to_string()),
-        ];
+        let settings = [("redis.url", url), ("redis.timeout_ms", REPLY_TIMEOUT_MS.to_string())];
         let config = Config::load_with(None, &settings).expect("a configuration");
         let ctx = Ctx::new(config).expect("clients");
         let begun = Instant::now();
         let taken = WatchAndSet::take_many(&ctx, 1, 1, Duration::ZERO).await;
         let took = begun.elapsed();
-        assert!(
-            matches!(taken, Err(Error::Unavailable { .. })),
-            "{:?}",
-            taken.err()
-        );
+        assert!(matches!(taken, Err(Error::Unavailable { .. })), "{:?}", taken.err());
         assert!(took > CONNECT_TIME, "{took:?}: it never came to WATCH");
         assert!(took < CONNECT_TIME * 3 / 2, "{took:?}");
         stub.abort();

@@ -29,11 +29,7 @@ pub(super) const STRATEGY: StrategySpec = StrategySpec {
 async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     let lock = || ReentrantScripts::lock(ctx, job, "lock:redis-watchdog");
     let held = redis_polling::lock(ctx, job, lock()).await?;
-    let watchdog = AbortOnDropHandle::new(tokio::spawn(renew(
-        ctx.clone(),
-        lock(),
-        job.observation.points().clone(),
-    )));
+    let watchdog = AbortOnDropHandle::new(tokio::spawn(renew(ctx.clone(), lock(), job.observation.points().clone())));
     let section = async {
         let outcome = redis_polling::read_then_write(ctx, job).await;
         // Before the unlock, so that no renewal outlives the lock.
@@ -46,20 +42,12 @@ async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
 /// A lock whose lease can be renewed: the re-entrant one, and a visitor's scripts.
 pub(super) trait Renewable: LockCommands {
     /// Renews once; false if the lock is no longer the owner's.
-    fn renew(
-        lock: &Lock<Self>,
-        redis: &mut Connection,
-    ) -> impl Future<Output = RedisResult<bool>> + Send;
+    fn renew(lock: &Lock<Self>, redis: &mut Connection) -> impl Future<Output = RedisResult<bool>> + Send;
 }
 
 impl Renewable for ReentrantScripts {
     async fn renew(lock: &Lock<Self>, redis: &mut Connection) -> RedisResult<bool> {
-        RENEW
-            .key(&lock.key)
-            .arg(&lock.owner)
-            .arg(lock.lease)
-            .invoke_async(redis)
-            .await
+        RENEW.key(&lock.key).arg(&lock.owner).arg(lock.lease).invoke_async(redis).await
     }
 }
 

@@ -16,11 +16,7 @@ pub(super) const STRATEGY: StrategySpec = StrategySpec {
 
 /// Takes the write half of the read-write lock, and sells under it.
 async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
-    let lock = ctx
-        .redis
-        .rw_lock(&job.redis_name("rwLock"))
-        .write()
-        .lease(job.watchdog_lease(ctx));
+    let lock = ctx.redis.rw_lock(&job.redis_name("rwLock")).write().lease(job.watchdog_lease(ctx));
     let guard = lock.acquire(job.wait_left()).await?;
     run_then_release(guard, |fence| none::read_then_write(ctx, job, fence)).await
 }

@@ -5,12 +5,6 @@ use crate::stock::{retried, *};
 
 pub(super) const STRATEGY: StrategySpec = StrategySpec {
     rank: Rank::Beyond("select-for-update"),
-    deduct: |ctx, job| {
-        Box::pin(retried::deduct(
-            ctx,
-            job,
-            select_for_update::STRATEGY.deduct,
-        ))
-    },
+    deduct: |ctx, job| Box::pin(retried::deduct(ctx, job, select_for_update::STRATEGY.deduct)),
     ..select_for_update::STRATEGY
 };

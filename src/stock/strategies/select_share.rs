@@ -21,10 +21,7 @@ async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
         let mut conn = ctx.mysql(job.wait_left()).await?;
         let tried = try_in_transaction(&mut conn, job).await;
         if let Some(count) = mysql::end_transaction(conn, tried).await? {
-            return Ok(Deduction {
-                retries,
-                ..Deduction::remaining(count)
-            });
+            return Ok(Deduction { retries, ..Deduction::remaining(count) });
         }
         if job.wait_left().is_zero() {
             return Err(job.timed_out("row in db_stock (deadlocks)"));

@@ -3,12 +3,10 @@
 use crate::stock::*;
 
 /// Takes a piece if one is left, else changes no row.
-const TAKE_ONE: &str =
-    "UPDATE db_stock SET count = count - 1, version = version + 1 WHERE id = ? AND count > 0";
+const TAKE_ONE: &str = "UPDATE db_stock SET count = count - 1, version = version + 1 WHERE id = ? AND count > 0";
 
 /// A plain read, which locks nothing.
-const READ_STOCK: &str =
-    "SELECT CAST(count AS SIGNED) AS count, version, fence FROM db_stock WHERE id = ?";
+const READ_STOCK: &str = "SELECT CAST(count AS SIGNED) AS count, version, fence FROM db_stock WHERE id = ?";
 
 pub(super) const STRATEGY: StrategySpec = StrategySpec {
     chapter: "1.7.1",

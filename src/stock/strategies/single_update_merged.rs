@@ -4,8 +4,7 @@ use crate::stock::merged::{self, TakeMany, TakeOutcome};
 use crate::stock::*;
 
 /// A plain read, which locks nothing.
-const READ_STOCK: &str =
-    "SELECT CAST(count AS SIGNED) AS count, version, fence FROM db_stock WHERE id = ?";
+const READ_STOCK: &str = "SELECT CAST(count AS SIGNED) AS count, version, fence FROM db_stock WHERE id = ?";
 
 pub(super) const STRATEGY: StrategySpec = StrategySpec {
     chapter: "1.7.1",
@@ -19,8 +18,7 @@ pub(super) const STRATEGY: StrategySpec = StrategySpec {
 };
 
 /// Takes this many pieces if there are as many, else changes no row.
-const TAKE: &str =
-    "UPDATE db_stock SET count = count - ?, version = version + 1 WHERE id = ? AND count >= ?";
+const TAKE: &str = "UPDATE db_stock SET count = count - ?, version = version + 1 WHERE id = ? AND count >= ?";
 
 /// Takes a piece together with the other requests of this instance.
 async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
@@ -33,12 +31,7 @@ struct OneUpdate;
 impl TakeMany for OneUpdate {
     const AWAITED: &'static str = "row in db_stock";
 
-    async fn take_many(
-        ctx: &Ctx,
-        stock_id: i64,
-        mut wanted: i64,
-        wait: Duration,
-    ) -> Result<TakeOutcome, Error> {
+    async fn take_many(ctx: &Ctx, stock_id: i64, mut wanted: i64, wait: Duration) -> Result<TakeOutcome, Error> {
         let job = Job::new(stock_id, Duration::ZERO, wait);
         loop {
             let take = sqlx::query(TAKE).bind(wanted).bind(stock_id).bind(wanted);

@@ -7,11 +7,7 @@ use crate::stock::{retried, *};
 pub(super) const STRATEGY: StrategySpec = StrategySpec {
     rank: Rank::Beyond("single-update-retried"),
     pace: 4_500,
-    deduct: |ctx, job| {
-        Box::pin(retried::deduct(ctx, job, |ctx, job| {
-            Box::pin(deduct(ctx, job))
-        }))
-    },
+    deduct: |ctx, job| Box::pin(retried::deduct(ctx, job, |ctx, job| Box::pin(deduct(ctx, job)))),
     ..single_update_buckets::STRATEGY
 };
 

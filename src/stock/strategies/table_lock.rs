@@ -20,10 +20,7 @@ pub(super) const STRATEGY: StrategySpec = StrategySpec {
 
 /// Sells under the row, which stays if the holder dies.
 async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
-    let lock = ctx
-        .db
-        .table_lock(&job.redis_name(NAME))
-        .description(row_description(ctx, job, module_path!()));
+    let lock = ctx.db.table_lock(&job.redis_name(NAME)).description(row_description(ctx, job, module_path!()));
     job.reach(Point::Waits).await;
     let guard = lock.acquire(job.wait_left()).await?;
     run_then_release(guard, |fence| none::read_then_write(ctx, job, fence)).await
@@ -35,12 +32,8 @@ pub(super) fn row_description(ctx: &Ctx, job: &Job, class: &str) -> RowDescripti
         class: class.to_owned(),
         method: "deduct".to_owned(),
         server: ctx.instance.clone(),
-        desc: format!(
-            "商品 {} 减库存 {}",
-            job.request.stock_id,
-            job.request.who.as_deref().unwrap_or_default()
-        )
-        .trim_end()
-        .to_owned(),
+        desc: format!("商品 {} 减库存 {}", job.request.stock_id, job.request.who.as_deref().unwrap_or_default())
+            .trim_end()
+            .to_owned(),
     }
 }

@@ -3,8 +3,7 @@
 use crate::stock::*;
 
 /// A plain read, which locks nothing.
-const READ_STOCK: &str =
-    "SELECT CAST(count AS SIGNED) AS count, version, fence FROM db_stock WHERE id = ?";
+const READ_STOCK: &str = "SELECT CAST(count AS SIGNED) AS count, version, fence FROM db_stock WHERE id = ?";
 
 pub(super) const STRATEGY: StrategySpec = StrategySpec {
     chapter: "1.7.3",
@@ -18,8 +17,7 @@ pub(super) const STRATEGY: StrategySpec = StrategySpec {
 };
 
 /// Writes the count if the version is as it was read, else changes no row.
-const TAKE_ONE: &str =
-    "UPDATE db_stock SET count = ?, version = version + 1 WHERE id = ? AND version = ?";
+const TAKE_ONE: &str = "UPDATE db_stock SET count = ?, version = version + 1 WHERE id = ? AND version = ?";
 
 /// Reads the row, and writes one less if its version is the same; after a conflict it tries again at once, as long as the job
 /// may wait.
@@ -32,16 +30,10 @@ async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
         }
         let since = job.enter_and_stay().await;
         job.reach_with(Point::Read, row.count).await;
-        let write = sqlx::query(TAKE_ONE)
-            .bind(row.count - 1)
-            .bind(job.request.stock_id)
-            .bind(row.version);
+        let write = sqlx::query(TAKE_ONE).bind(row.count - 1).bind(job.request.stock_id).bind(row.version);
         if job.record_attempt(since, mysql::execute(ctx, job, write).await)? == 1 {
             job.reach_with(Point::Written, row.count - 1).await;
-            return Ok(Deduction {
-                retries,
-                ..Deduction::remaining(row.count - 1)
-            });
+            return Ok(Deduction { retries, ..Deduction::remaining(row.count - 1) });
         }
         job.reach(Point::Conflict).await;
         if job.wait_left().is_zero() {

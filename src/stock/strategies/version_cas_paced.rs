@@ -7,8 +7,7 @@ use tokio::{
 };
 
 /// A plain read, which locks nothing.
-const READ_STOCK: &str =
-    "SELECT CAST(count AS SIGNED) AS count, version, fence FROM db_stock WHERE id = ?";
+const READ_STOCK: &str = "SELECT CAST(count AS SIGNED) AS count, version, fence FROM db_stock WHERE id = ?";
 
 pub(super) const STRATEGY: StrategySpec = StrategySpec {
     chapter: "1.7.3",
@@ -29,8 +28,7 @@ const FIRST_CONFLICT_PAUSE: Duration = Duration::from_millis(1);
 const MAX_CONFLICT_PAUSE: Duration = Duration::from_millis(32);
 
 /// Writes the count if the version is as it was read, else changes no row.
-const TAKE_ONE: &str =
-    "UPDATE db_stock SET count = ?, version = version + 1 WHERE id = ? AND version = ?";
+const TAKE_ONE: &str = "UPDATE db_stock SET count = ?, version = version + 1 WHERE id = ? AND version = ?";
 
 /// The permits to try of this process, for all products together: [`MAX_CONCURRENT_TRIES`].
 struct TryPermits(Semaphore);
@@ -45,9 +43,7 @@ impl Default for TryPermits {
 /// and tries again, as long as the job may wait.
 async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     let permits = ctx.local.of::<TryPermits>();
-    let _permit = timeout(job.wait_left(), permits.0.acquire())
-        .await
-        .map_err(|_| job.timed_out("turn to try"))?;
+    let _permit = timeout(job.wait_left(), permits.0.acquire()).await.map_err(|_| job.timed_out("turn to try"))?;
     let (mut bound, mut retries) = (FIRST_CONFLICT_PAUSE, 0);
     loop {
         let row = mysql::read(ctx, job, READ_STOCK).await?;
@@ -56,15 +52,9 @@ async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
         }
         let since = job.enter_and_stay().await;
         job.reach_with(Point::Read, row.count).await;
-        let write = sqlx::query(TAKE_ONE)
-            .bind(row.count - 1)
-            .bind(job.request.stock_id)
-            .bind(row.version);
+        let write = sqlx::query(TAKE_ONE).bind(row.count - 1).bind(job.request.stock_id).bind(row.version);
         if job.record_attempt(since, mysql::execute(ctx, job, write).await?) == 1 {
-            return Ok(Deduction {
-                retries,
-                ..Deduction::remaining(row.count - 1)
-            });
+            return Ok(Deduction { retries, ..Deduction::remaining(row.count - 1) });
         }
         let pause = bound.mul_f64(fastrand::f64());
         if pause >= job.wait_left() {

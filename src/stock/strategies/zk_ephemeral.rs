@@ -24,8 +24,7 @@ async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     let path = job.zk_path("/distributed/zk-ephemeral");
     loop {
         if let Some(node) = zk_node::create(ctx, job, &path, CreateMode::Ephemeral).await? {
-            return zk_node::run_then_release(node, |fence| none::read_then_write(ctx, job, fence))
-                .await;
+            return zk_node::run_then_release(node, |fence| none::read_then_write(ctx, job, fence)).await;
         }
         job.reach(Point::Refused).await;
         poll::pause_before_retry(job, POLL_INTERVAL, || format!("lock {path}")).await?;

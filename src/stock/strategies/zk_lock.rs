@@ -15,10 +15,6 @@ pub(super) const STRATEGY: StrategySpec = StrategySpec {
 };
 
 async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
-    let guard = ctx
-        .zk
-        .lock(&job.zk_path("/distributed/zk-lock"))
-        .acquire(job.wait_left())
-        .await?;
+    let guard = ctx.zk.lock(&job.zk_path("/distributed/zk-lock")).acquire(job.wait_left()).await?;
     run_then_release(guard, |fence| none::read_then_write(ctx, job, fence)).await
 }

@@ -14,19 +14,13 @@ pub(super) const STRATEGY: StrategySpec = StrategySpec {
     promise: Promise::Lease,
     needs: &[Server::MySql, Server::ZooKeeper],
     pace: 170,
-    names: &[
-        Name::ZooKeeper(PARTS[0]),
-        Name::ZooKeeper(PARTS[1]),
-        Name::ZooKeeper(PARTS[2]),
-    ],
+    names: &[Name::ZooKeeper(PARTS[0]), Name::ZooKeeper(PARTS[1]), Name::ZooKeeper(PARTS[2])],
     deduct: |ctx, job| Box::pin(deduct(ctx, job)),
 };
 
 /// Takes all three locks, and sells under them.
 async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     let parts = PARTS.map(|path| ctx.zk.lock(&job.zk_path(path)));
-    let guard = MultiLock::new(parts.into())
-        .acquire(job.wait_left())
-        .await?;
+    let guard = MultiLock::new(parts.into()).acquire(job.wait_left()).await?;
     run_then_release(guard, |fence| none::read_then_write(ctx, job, fence)).await
 }

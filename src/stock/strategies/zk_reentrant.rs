@@ -29,7 +29,5 @@ async fn deduct_again(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
 
 /// The lock of this job's owner, who may take it again.
 fn lock(ctx: &Ctx, job: &Job) -> ZkLock {
-    ctx.zk
-        .lock(&job.zk_path("/distributed/zk-reentrant"))
-        .owner(job.owner(ctx))
+    ctx.zk.lock(&job.zk_path("/distributed/zk-reentrant")).owner(job.owner(ctx))
 }

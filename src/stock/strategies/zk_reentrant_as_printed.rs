@@ -25,11 +25,7 @@ tokio::task_local! {
 /// Takes the lock twice, one inside the other, and a piece under both.
 pub(crate) async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     let path = job.zk_path("/distributed/zk-reentrant-as-printed") + "/lock-";
-    let again = || {
-        run_locked(ctx, job, &path, || {
-            Box::pin(none::read_then_write(ctx, job, None))
-        })
-    };
+    let again = || run_locked(ctx, job, &path, || Box::pin(none::read_then_write(ctx, job, None)));
     run_locked(ctx, job, &path, || Box::pin(again())).await
 }
 

@@ -15,9 +15,7 @@ pub(super) const STRATEGY: StrategySpec = StrategySpec {
 };
 
 async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
-    let lock = ctx
-        .zk
-        .semaphore_mutex(&job.zk_path("/curator/semaphore-mutex"));
+    let lock = ctx.zk.semaphore_mutex(&job.zk_path("/curator/semaphore-mutex"));
     let guard = lock.acquire(job.wait_left()).await?;
     run_then_release(guard, |fence| none::read_then_write(ctx, job, fence)).await
 }

@@ -29,10 +29,7 @@ async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
                 break;
             }
             if queue.iter().all(|name| name.as_str() >= node.name()) {
-                return zk_node::run_then_release(node, |fence| {
-                    none::read_then_write(ctx, job, fence)
-                })
-                .await;
+                return zk_node::run_then_release(node, |fence| none::read_then_write(ctx, job, fence)).await;
             }
             poll::pause_before_retry(job, POLL_INTERVAL, || format!("lock {path}")).await?;
         }

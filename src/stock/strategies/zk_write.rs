@@ -16,11 +16,6 @@ pub(super) const STRATEGY: StrategySpec = StrategySpec {
 
 /// Takes the write half of the read-write lock, and sells under it.
 async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
-    let guard = ctx
-        .zk
-        .rw_lock(&job.zk_path("/curator/rwlock"))
-        .write()
-        .acquire(job.wait_left())
-        .await?;
+    let guard = ctx.zk.rw_lock(&job.zk_path("/curator/rwlock")).write().acquire(job.wait_left()).await?;
     run_then_release(guard, |fence| none::read_then_write(ctx, job, fence)).await
 }

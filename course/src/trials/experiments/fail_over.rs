@@ -80,10 +80,7 @@ struct LockCounts {
 impl LockCounts {
     /// The sum of both counts.
     fn and(self, other: Self) -> Self {
-        Self {
-            twice: self.twice + other.twice,
-            of: self.of + other.of,
-        }
+        Self { twice: self.twice + other.twice, of: self.of + other.of }
     }
 
     /// Whether at least a tenth is held twice. Locks that are taken in the last moment before the fault are fewer.
@@ -105,10 +102,7 @@ impl fmt::Display for LockCounts {
 
 /// Claim: a planned fail-over loses locks that no replica or only one is known to have, and none that both have. `waited_for`:
 /// how many replicas each of three holders waits for.
-async fn planned_failover_loses_locks(
-    on: &Cluster,
-    waited_for: [u32; 3],
-) -> Result<Observation, NoVerdict> {
+async fn planned_failover_loses_locks(on: &Cluster, waited_for: [u32; 3]) -> Result<Observation, NoVerdict> {
     let lab = OwnLab::start(on, SENTINELS).await?;
     let on = &lab.cluster;
     let group = sentinel_group_name(on).await?;
@@ -129,18 +123,13 @@ async fn planned_failover_loses_locks(
         "Planned fail-overs: {fail_overs}. Locks held twice at once: {plain} plain ones, {one} that one replica had, {both} that both had."
     );
     let holds = plain.twice > 0 && one.twice > 0 && both.all_are_kept();
-    Ok(Observation::holds(holds, words)
-        .value("fail_overs", fail_overs)
-        .value("held", json!(held)))
+    Ok(Observation::holds(holds, words).value("fail_overs", fail_overs).value("held", json!(held)))
 }
 
 /// Claim: a primary that is cut off from replicas and Sentinels but not from clients loses plain locks, none that a replica has,
 /// and a tenth as many at most with `min-replicas-to-write` 1 (`min_replicas` is that of the other two). A killed primary is
 /// tried too, without a verdict.
-async fn cut_off_primary_loses_locks(
-    on: &Cluster,
-    min_replicas: MinReplicas,
-) -> Result<Observation, NoVerdict> {
+async fn cut_off_primary_loses_locks(on: &Cluster, min_replicas: MinReplicas) -> Result<Observation, NoVerdict> {
     let lab = OwnLab::start(on, SENTINELS).await?;
     let on = &lab.cluster;
     let group = sentinel_group_name(on).await?;
@@ -152,18 +141,13 @@ async fn cut_off_primary_loses_locks(
     let [refused] = hold_locks_of_sentinel_group(on, &group, [0], is_cut()).await?;
     restore_first_primary(on).await?;
     set_min_replicas(on, MinReplicas::None).await?;
-    let [killed] =
-        hold_locks_of_sentinel_group(on, &group, [0], lose_primary(on, &group, Action::Kill))
-            .await?;
+    let [killed] = hold_locks_of_sentinel_group(on, &group, [0], lose_primary(on, &group, Action::Kill)).await?;
     lab.stop().await?;
     let words = words!(
         "主节点和从节点、Sentinel 断开，客户端还连着它，同时有两个持有者的锁：不等从节点 {plain}，等一个从节点（WAIT 1）{waited}，min-replicas-to-write 1 而不等 {refused}。另外试了一次主节点被杀（kill -9），不等从节点：{killed}。",
         "The primary is cut off from replicas and Sentinels, and its clients go on. Locks held twice at once: {plain} plain ones, {waited} that one replica had (WAIT 1), {refused} plain ones with min-replicas-to-write 1. One try besides in which the primary was killed (kill -9): {killed} plain ones."
     );
-    let holds = plain.many_are_lost()
-        && waited.all_are_kept()
-        && refused.of > 0
-        && refused.twice * 10 <= plain.twice;
+    let holds = plain.many_are_lost() && waited.all_are_kept() && refused.of > 0 && refused.twice * 10 <= plain.twice;
     Ok(Observation::holds(holds, words)
         .value("plain", json!(plain))
         .value("wait_1", json!(waited))
@@ -172,10 +156,7 @@ async fn cut_off_primary_loses_locks(
 }
 
 /// Claim: a release at a cut-off primary is lost: the next primary keeps the lock until its lease ends.
-async fn cut_off_primary_loses_release(
-    on: &Cluster,
-    release: Release,
-) -> Result<Observation, NoVerdict> {
+async fn cut_off_primary_loses_release(on: &Cluster, release: Release) -> Result<Observation, NoVerdict> {
     /// The lease of the lock: longer than a fail-over takes.
     const LEASE_TIME: Duration = Duration::from_secs(30);
     /// The new primary must lead this long before the lease ends, or the run shows nothing.
@@ -186,10 +167,7 @@ async fn cut_off_primary_loses_release(
     let holder = connect_to_group(on, &group, 2)?;
     let lock = holder.lock(&name).lease(Lease::Fixed(LEASE_TIME));
     let taken = Instant::now();
-    let guard = lock
-        .acquire(ACQUIRE_TIMEOUT)
-        .await
-        .map_err(NoVerdict::failed)?;
+    let guard = lock.acquire(ACQUIRE_TIMEOUT).await.map_err(NoVerdict::failed)?;
     if release == Release::AfterTheCut {
         on.inject_fault(Action::Cut, PRIMARY).await?;
     }
@@ -210,8 +188,7 @@ async fn cut_off_primary_loses_release(
     let had_after = taken.elapsed();
     drop(had.map_err(NoVerdict::failed)?);
     lab.stop().await?;
-    let [promoted, had_after, lease] =
-        [promoted, had_after, LEASE_TIME].map(|time| time.as_secs_f64());
+    let [promoted, had_after, lease] = [promoted, had_after, LEASE_TIME].map(|time| time.as_secs_f64());
     let words = words!(
         "锁的租约是 {lease} s；释放成功：{released}，新的主节点没有收到。加锁 {promoted:.1} s 后别的节点成了主节点，{had_after:.1} s 后下一个人才拿到锁。",
         "The lease is {lease} s; released: {released}, which the new primary has not heard of. Another one leads {promoted:.1} s after the lock was taken, and the next one has it after {had_after:.1} s."
@@ -246,10 +223,7 @@ impl CrashCounts {
                 "宕机时从节点落后（先断开复制一秒）",
                 "a crash while the replicas lag (the replication is cut a second before)",
             ),
-            Replication::Up => (
-                "再宕机一次，复制也没断",
-                "another crash, with the replication up again",
-            ),
+            Replication::Up => ("再宕机一次，复制也没断", "another crash, with the replication up again"),
         };
         words!(
             "只是宕机（kill -9，复制没断），同时有两个持有者的锁 {alone}；{zh}，{lagging}。",
@@ -259,20 +233,14 @@ impl CrashCounts {
 }
 
 /// Claim: a lock is lost if the primary dies before the replica has heard of it. The words also say what a crash alone loses.
-async fn crash_of_primary_loses_locks(
-    on: &Cluster,
-    second: Replication,
-) -> Result<Observation, NoVerdict> {
+async fn crash_of_primary_loses_locks(on: &Cluster, second: Replication) -> Result<Observation, NoVerdict> {
     let seen = CrashCounts::of(on, 1, second).await?;
     let holds = seen.lagging.many_are_lost();
     Ok(Observation::holds(holds, seen.words(second)).value("plain_in_a_crash", json!(seen)))
 }
 
 /// Claim: neither crash loses a Redlock on five independent nodes, although the primary is one of them.
-async fn crash_of_one_node_loses_no_redlock(
-    on: &Cluster,
-    nodes: usize,
-) -> Result<Observation, NoVerdict> {
+async fn crash_of_one_node_loses_no_redlock(on: &Cluster, nodes: usize) -> Result<Observation, NoVerdict> {
     let seen = CrashCounts::of(on, nodes, Replication::CutBefore).await?;
     let holds = seen.alone.all_are_kept() && seen.lagging.all_are_kept();
     let Words { zh, en } = seen.words(Replication::CutBefore);
@@ -310,11 +278,7 @@ async fn hold_locks_through_crash(
         .map(|node| RedisClient::new(RedisOptions::new(&node.url)))
         .collect::<Result<_, _>>()
         .map_err(NoVerdict::failed)?;
-    let all = || {
-        Ok::<_, NoVerdict>(LockClients(
-            [&[connect_to_group(own, &group, 0)?], &others[..]].concat(),
-        ))
-    };
+    let all = || Ok::<_, NoVerdict>(LockClients([&[connect_to_group(own, &group, 0)?], &others[..]].concat()));
     let crash = async {
         if replication == Replication::CutBefore {
             own.inject_fault(Action::Cut, PRIMARY).await?;
@@ -335,11 +299,7 @@ impl LockClients {
     fn lock(&self, name: &str) -> Result<Box<dyn DynLock>, NoVerdict> {
         Ok(match &self.0[..] {
             [one] => one.lock(name).lease(LEASE).boxed(),
-            all => RedlockClient::new(all)
-                .map_err(NoVerdict::failed)?
-                .lock(name)
-                .lease(LEASE)
-                .boxed(),
+            all => RedlockClient::new(all).map_err(NoVerdict::failed)?.lock(name).lease(LEASE).boxed(),
         })
     }
 }
@@ -351,15 +311,12 @@ async fn hold_locks_of_sentinel_group<const N: usize>(
     waited_for: [u32; N],
     fault: impl Future<Output = Result<(), NoVerdict>>,
 ) -> Result<[LockCounts; N], NoVerdict> {
-    let one =
-        |replicas| Ok::<_, NoVerdict>(LockClients(vec![connect_to_group(on, group, replicas)?]));
+    let one = |replicas| Ok::<_, NoVerdict>(LockClients(vec![connect_to_group(on, group, replicas)?]));
     let mut holders = Vec::new();
     for replicas in waited_for {
         holders.push(one(replicas)?);
     }
-    let holders = holders
-        .try_into()
-        .map_err(|_| NoVerdict::failed("other holders"))?;
+    let holders = holders.try_into().map_err(|_| NoVerdict::failed("other holders"))?;
     hold_locks_through_fault(holders, &one(0)?, fault).await
 }
 
@@ -453,8 +410,7 @@ async fn connect_to_sentinel(on: &Cluster) -> Result<redis::aio::MultiplexedConn
 /// Asks a Sentinel for the name of the group of the primary and its replicas.
 async fn sentinel_group_name(on: &Cluster) -> Result<String, NoVerdict> {
     let mut sentinel = connect_to_sentinel(on).await?;
-    let known: Vec<HashMap<String, String>> =
-        send_command(&mut sentinel, &["SENTINEL", "MASTERS"]).await?;
+    let known: Vec<HashMap<String, String>> = send_command(&mut sentinel, &["SENTINEL", "MASTERS"]).await?;
     let name = known.first().and_then(|known| known.get("name")).cloned();
     name.ok_or_else(|| NoVerdict::failed("the Sentinel watches nobody"))
 }
@@ -463,9 +419,8 @@ async fn sentinel_group_name(on: &Cluster) -> Result<String, NoVerdict> {
 fn connect_to_group(on: &Cluster, group: &str, replicas: u32) -> Result<RedisClient, NoVerdict> {
     let at = on.servers()?;
     let sentinels = at.sentinels.iter().map(|one| one.url.as_str());
-    let options = RedisOptions::new(at.first_redis())
-        .sentinels(sentinels, group)
-        .wait_replicas(Replicas::AtLeast(replicas));
+    let options =
+        RedisOptions::new(at.first_redis()).sentinels(sentinels, group).wait_replicas(Replicas::AtLeast(replicas));
     RedisClient::new(options).map_err(NoVerdict::failed)
 }
 
@@ -489,10 +444,7 @@ async fn take_locks_until(
 }
 
 /// Counts the locks that another client can take although their guards are not lost.
-async fn count_double_holds(
-    other: &LockClients,
-    held: &[(String, Guard)],
-) -> Result<usize, NoVerdict> {
+async fn count_double_holds(other: &LockClients, held: &[(String, Guard)]) -> Result<usize, NoVerdict> {
     let mut twice = 0;
     for (name, guard) in held {
         match other.lock(name)?.try_acquire().await {
@@ -510,12 +462,7 @@ async fn count_double_holds(
 /// Waits until these clients can take a lock again.
 async fn wait_for_locks(clients: &LockClients) -> Result<(), NoVerdict> {
     let had = async {
-        while clients
-            .lock(&own_key("lock"))?
-            .acquire(ACQUIRE_TIMEOUT)
-            .await
-            .is_err()
-        {
+        while clients.lock(&own_key("lock"))?.acquire(ACQUIRE_TIMEOUT).await.is_err() {
             sleep(Duration::from_millis(50)).await;
         }
         Ok(())
@@ -530,12 +477,9 @@ mod tests {
 
     #[test]
     fn few_lost_locks_are_not_many_and_no_locks_prove_nothing() {
-        for (twice, of, lost, kept) in [
-            (2500, 3700, true, false),
-            (5, 3700, false, false),
-            (0, 3700, false, true),
-            (0, 0, false, false),
-        ] {
+        for (twice, of, lost, kept) in
+            [(2500, 3700, true, false), (5, 3700, false, false), (0, 3700, false, true), (0, 0, false, false)]
+        {
             let held = LockCounts { twice, of };
             assert_eq!(held.many_are_lost(), lost, "{held}");
             assert_eq!(held.all_are_kept(), kept, "{held}");

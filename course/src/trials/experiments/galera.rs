@@ -51,9 +51,7 @@ const ROLLBACK_ERRORS: [u16; 2] = [1213, 1020];
 
 impl SaleCounts {
     fn words(self, strategy: &str) -> Words {
-        let Self {
-            sold, kept, gone, ..
-        } = self;
+        let Self { sold, kept, gone, .. } = self;
         words!(
             "{strategy} 卖出 {sold} 件，{kept} 件答 lock: kept，库存减少 {gone} 件，超卖 {} 件。",
             "{strategy} sold {sold}, {kept} with lock: kept, {gone} are gone, {} oversold.",
@@ -108,8 +106,7 @@ async fn stale_read_oversells(on: &Cluster, reads: Reads) -> Result<Observation,
     // Many products commit at once, so that nodes fall behind.
     let sells = async |on: &Cluster, strategy| {
         const PRODUCTS: usize = 10;
-        let products =
-            try_join_all((0..PRODUCTS).map(|_| on.create_product_on_each_node(STOCK))).await?;
+        let products = try_join_all((0..PRODUCTS).map(|_| on.create_product_on_each_node(STOCK))).await?;
         let terms = (strategy, "&hold_ms=5&wait_ms=60000");
         let each = products.iter();
         let each = each.map(|product| buy_at_all(product, on.instances(), [6, 20], terms));
@@ -118,18 +115,13 @@ async fn stale_read_oversells(on: &Cluster, reads: Reads) -> Result<Observation,
             product.remove().await?;
         }
         let is_exact = sold.iter().all(|sold| sold.is_exact());
-        let all = sold
-            .into_iter()
-            .fold(SaleCounts::default(), SaleCounts::and);
+        let all = sold.into_iter().fold(SaleCounts::default(), SaleCounts::and);
         Ok::<_, NoVerdict>((all, is_exact))
     };
     let mut old = SaleCounts::default();
     for _ in 0..ROUNDS {
         let (round, _) = sells(plain, "redis-lock").await?;
-        old = SaleCounts {
-            per_sec: round.per_sec,
-            ..old.and(round)
-        };
+        old = SaleCounts { per_sec: round.per_sec, ..old.and(round) };
         if old.oversold() > 0 {
             break;
         }
@@ -138,10 +130,7 @@ async fn stale_read_oversells(on: &Cluster, reads: Reads) -> Result<Observation,
     let (fresh, by_reads) = sells(&causal.cluster, "redis-lock").await?;
     causal.stop().await?;
     let each = [
-        Words::new(
-            "三个节点各有一个实例在写：",
-            "An instance writes to each of three nodes: ",
-        ),
+        Words::new("三个节点各有一个实例在写：", "An instance writes to each of three nodes: "),
         old.words("redis-lock"),
         fenced.words(" redis-fenced"),
         fresh.words(" mysql.causal_reads redis-lock"),
@@ -155,10 +144,7 @@ async fn stale_read_oversells(on: &Cluster, reads: Reads) -> Result<Observation,
 }
 
 /// Claim: row locks and named locks do not reach another node. `second_node` is the index of the second connection's node.
-async fn row_lock_stays_on_its_node(
-    on: &Cluster,
-    second: SecondConnection,
-) -> Result<Observation, NoVerdict> {
+async fn row_lock_stays_on_its_node(on: &Cluster, second: SecondConnection) -> Result<Observation, NoVerdict> {
     const LOCK: &str = "SELECT CAST(count AS SIGNED) FROM db_stock WHERE id = ? FOR UPDATE";
     const TAKE: &str = "UPDATE db_stock SET count = count - 1 WHERE id = ?";
     let on = shared_galera(on).await?;
@@ -171,8 +157,7 @@ async fn row_lock_stays_on_its_node(
     let mut one = MySqlConnection::connect(&nodes[0].url).await?;
     let mut two = MySqlConnection::connect(&other.url).await?;
     for node in [&mut one, &mut two] {
-        node.execute("SET SESSION innodb_lock_wait_timeout = 2; START TRANSACTION")
-            .await?;
+        node.execute("SET SESSION innodb_lock_wait_timeout = 2; START TRANSACTION").await?;
     }
     let locks = |node| {
         let lock = sqlx::query_scalar::<_, i64>(LOCK).bind(product.id);
@@ -187,10 +172,7 @@ async fn row_lock_stays_on_its_node(
     let second = locks(&mut two).await?;
     let waited_ms = begun.elapsed().as_millis();
     let both_take = [takes(&mut one).await?, takes(&mut two).await?];
-    let ends = [
-        error_number(one.execute("COMMIT").await)?,
-        error_number(two.execute("COMMIT").await)?,
-    ];
+    let ends = [error_number(one.execute("COMMIT").await)?, error_number(two.execute("COMMIT").await)?];
     let mut named = Vec::new();
     for node in [&mut one, &mut two] {
         let lock = sqlx::query_scalar::<_, Option<i64>>("SELECT GET_LOCK(?, 0)");
@@ -199,15 +181,8 @@ async fn row_lock_stays_on_its_node(
     }
     let gone = STOCK - product.remaining().await?.mysql;
     product.remove().await?;
-    let (second_shown, one_ends, two_ends) = (
-        describe_error(second),
-        describe_error(ends[0]),
-        describe_error(ends[1]),
-    );
-    let named_shown: Vec<_> = named
-        .iter()
-        .map(|had| had.unwrap_or(-1).to_string())
-        .collect();
+    let (second_shown, one_ends, two_ends) = (describe_error(second), describe_error(ends[0]), describe_error(ends[1]));
+    let named_shown: Vec<_> = named.iter().map(|had| had.unwrap_or(-1).to_string()).collect();
     let named_shown = named_shown.join(", ");
     let words = words!(
         "一个节点上 FOR UPDATE 锁住了这一行，另一个节点的 FOR UPDATE：{second_shown}，用了 {waited_ms} ms；两边都减 1，COMMIT 先是 {one_ends}，后是 {two_ends}，库存减少 {gone} 件。GET_LOCK 在两个节点上：{named_shown}。",
@@ -233,27 +208,19 @@ fn describe_error(error: Option<u16>) -> String {
 fn error_number<T>(done: sqlx::Result<T>) -> Result<Option<u16>, NoVerdict> {
     match done {
         Ok(_) => Ok(None),
-        Err(sqlx::Error::Database(error)) => {
-            Ok(Some(error.downcast_ref::<MySqlDatabaseError>().number()))
-        }
+        Err(sqlx::Error::Database(error)) => Ok(Some(error.downcast_ref::<MySqlDatabaseError>().number())),
         Err(error) => Err(error.into()),
     }
 }
 
 /// Claim: a node that applies no changes reads an old count, refuses sales, and serves no read that waits for all commits.
-async fn lagging_node_refuses_sales(
-    on: &Cluster,
-    second: SecondNode,
-) -> Result<Observation, NoVerdict> {
+async fn lagging_node_refuses_sales(on: &Cluster, second: SecondNode) -> Result<Observation, NoVerdict> {
     /// Time limit of a read that waits for all commits: it would return within milliseconds on a node that is up to date.
     const CAUSAL_READ_TIMEOUT: Duration = Duration::from_secs(1);
     let on = shared_galera(on).await?;
     let product = on.create_product_on_each_node(STOCK).await?;
     let [one, two, ..] = on.instances() else {
-        return Err(NoVerdict::unavailable(
-            "要有两个实例",
-            "it takes two instances",
-        ));
+        return Err(NoVerdict::unavailable("要有两个实例", "it takes two instances"));
     };
     let node = on.servers()?.mysql_nodes().nth(1).map(|node| &node.url);
     let node = node.ok_or_else(|| NoVerdict::failed("no second node"))?;
@@ -286,18 +253,12 @@ async fn lagging_node_refuses_sales(
         "一个节点暂时什么也不应用，别的节点上卖了一件（{sold}）：在它上面读，库存减少 {old} 件；先等一等的读（wsrep_sync_wait）1 s 内：{waited}；在它上面卖：{refused}。它跟上以后读到库存减少 {missed} 件，库存一共减少 {gone} 件。",
         "A node applies nothing for a while, and a piece is sold on another one ({sold}). Read there, {old} are gone; by a read that waits (wsrep_sync_wait) within 1 s: {waited}; a sale there: {refused}. Once it has caught up, {missed} are gone when read there; in all {gone} are gone."
     );
-    let holds =
-        [sold, refused] == [200, 503] && old == 0 && causal.is_none() && missed == 1 && gone == 1;
-    Ok(Observation::holds(holds, words)
-        .value("status", json!([sold, refused]))
-        .value("gone", gone))
+    let holds = [sold, refused] == [200, 503] && old == 0 && causal.is_none() && missed == 1 && gone == 1;
+    Ok(Observation::holds(holds, words).value("status", json!([sold, refused])).value("gone", gone))
 }
 
 /// Claim: a read-only node refuses the writes of a plain user, and not those of root. `rights` are added to the user's.
-async fn read_only_node_refuses_plain_user(
-    on: &Cluster,
-    rights: &str,
-) -> Result<Observation, NoVerdict> {
+async fn read_only_node_refuses_plain_user(on: &Cluster, rights: &str) -> Result<Observation, NoVerdict> {
     /// The ordinary user, as SQL names an account; it is dropped at the end.
     const SHOP: &str = "shop@'127.0.0.1'";
     let on = shared_galera(on).await?;
@@ -321,10 +282,7 @@ async fn read_only_node_refuses_plain_user(
         async move { error_number(take.execute(user).await) }
     };
     let [by_shop, by_root] = [takes(&mut shop).await?, takes(&mut root).await?];
-    for order in [
-        "SET GLOBAL read_only = OFF".to_owned(),
-        format!("DROP USER {SHOP}"),
-    ] {
+    for order in ["SET GLOBAL read_only = OFF".to_owned(), format!("DROP USER {SHOP}")] {
         root.execute(order.as_str()).await?;
     }
     let gone = STOCK - product.remaining().await?.mysql;
@@ -339,10 +297,7 @@ async fn read_only_node_refuses_plain_user(
 }
 
 /// Claim: one row sells faster if one node writes it than if three do; with a row per node nothing is refused.
-async fn compare_one_and_three_writers(
-    on: &Cluster,
-    writers: usize,
-) -> Result<Observation, NoVerdict> {
+async fn compare_one_and_three_writers(on: &Cluster, writers: usize) -> Result<Observation, NoVerdict> {
     /// The number of rounds over which rates are compared.
     const ROUNDS: usize = 5;
     let (buyers, terms) = ([12, 25], ("single-update", ""));
@@ -364,17 +319,11 @@ async fn compare_one_and_three_writers(
     }
     let rates = |of: &[SaleCounts]| of.iter().map(|sold| sold.per_sec).collect::<Vec<_>>();
     let refused = |of: &[SaleCounts]| of.iter().map(|sold| sold.refused).sum::<i64>();
-    let is_exact = [&one, &three, &apart]
-        .into_iter()
-        .flatten()
-        .all(|sold| sold.is_exact());
+    let is_exact = [&one, &three, &apart].into_iter().flatten().all(|sold| sold.is_exact());
     let ratio = Spread::from_ratios(&rates(&one), &rates(&three));
     let [by_one, by_three, by_each] = [&one, &three, &apart].map(|of| refused(of));
     let [one, three] = [&one, &three].map(|of| Spread::from_values(rates(of)).median);
-    let (told, sent) = (
-        explain_ratio(RatioClaim::Faster, ratio, 0),
-        ROUNDS * buyers[0] * buyers[1],
-    );
+    let (told, sent) = (explain_ratio(RatioClaim::Faster, ratio, 0), ROUNDS * buyers[0] * buyers[1]);
     let Words { zh, en } = told;
     let words = words!(
         "同一行，各 {sent} 个请求：一个节点写，每秒 {one:.0} 件，拒绝 {by_one} 个；三个节点写，每秒 {three:.0} 件，拒绝 {by_three} 个：{zh}每个节点写自己的一行：拒绝 {by_each} 个。",
@@ -389,10 +338,7 @@ async fn compare_one_and_three_writers(
 
 /// Claim: transactions on all nodes that read the count and write one less lose updates with `innodb_snapshot_isolation` off, and
 /// none with it on. `tested` is the setting that loses updates.
-async fn snapshot_isolation_loses_updates(
-    on: &Cluster,
-    tested: SnapshotIsolation,
-) -> Result<Observation, NoVerdict> {
+async fn snapshot_isolation_loses_updates(on: &Cluster, tested: SnapshotIsolation) -> Result<Observation, NoVerdict> {
     let on = shared_galera(on).await?;
     let off = run_read_then_write(on, tested).await?;
     let strict = run_read_then_write(on, SnapshotIsolation::On).await?;
@@ -406,9 +352,7 @@ async fn snapshot_isolation_loses_updates(
         strict.rolled_back
     );
     let holds = off.lost > 0 && strict.committed > 0 && strict.lost == 0 && strict.rolled_back > 0;
-    Ok(Observation::holds(holds, words)
-        .value("off", json!(off))
-        .value("on", json!(strict)))
+    Ok(Observation::holds(holds, words).value("off", json!(off)).value("on", json!(strict)))
 }
 
 /// How the transactions of all clients ended.
@@ -422,10 +366,7 @@ struct CommitCounts {
 
 /// Has clients on all nodes read the count and write one less for some seconds, with this `innodb_snapshot_isolation`;
 /// unavailable if the server has no such setting.
-async fn run_read_then_write(
-    on: &Cluster,
-    snapshot_isolation: SnapshotIsolation,
-) -> Result<CommitCounts, NoVerdict> {
+async fn run_read_then_write(on: &Cluster, snapshot_isolation: SnapshotIsolation) -> Result<CommitCounts, NoVerdict> {
     /// The number of connections, spread over the nodes.
     const CLIENTS: usize = 6;
     /// How long each connection commits.
@@ -438,8 +379,12 @@ async fn run_read_then_write(
         let isolation = format!("SET SESSION innodb_snapshot_isolation = {snapshot_isolation:?}");
         if let Some(error) = error_number(node.execute(isolation.as_str()).await)? {
             return Err(NoVerdict::unavailable(
-                format!("这个版本的 MariaDB 没有 innodb_snapshot_isolation（错误 {error}）：要 10.6.18、10.11.8 或更新"),
-                format!("this MariaDB has no innodb_snapshot_isolation (error {error}): it takes 10.6.18, 10.11.8 or newer"),
+                format!(
+                    "这个版本的 MariaDB 没有 innodb_snapshot_isolation（错误 {error}）：要 10.6.18、10.11.8 或更新"
+                ),
+                format!(
+                    "this MariaDB has no innodb_snapshot_isolation (error {error}): it takes 10.6.18, 10.11.8 or newer"
+                ),
             ));
         }
         let (begun, mut done) = (Instant::now(), CommitCounts::default());

@@ -62,15 +62,11 @@ async fn lose_members_of_ensemble(own: &OwnLab, killed: Killed) -> Result<Observ
     let product = on.create_product(STOCK).await?;
     let purchases = Purchases::default();
     let faults = async {
-        purchases
-            .wait_for_sales(Instant::now(), SERVICE_TIMEOUT)
-            .await;
+        purchases.wait_for_sales(Instant::now(), SERVICE_TIMEOUT).await;
         let fault = on.inject_fault(Action::Kill, follower);
         let without_follower = outage_after(&purchases, fault).await?;
         on.inject_fault(Action::Start, follower).await?;
-        purchases
-            .wait_for_sales(Instant::now(), SERVICE_TIMEOUT)
-            .await;
+        purchases.wait_for_sales(Instant::now(), SERVICE_TIMEOUT).await;
         let fault = async {
             on.inject_fault(Action::Kill, leader).await?;
             match killed {
@@ -94,8 +90,7 @@ async fn lose_members_of_ensemble(own: &OwnLab, killed: Killed) -> Result<Observ
     let (without_follower, without_leader, [minority, mended], back) = lost;
     let in_minority = purchases.count_sales(minority, Some(mended));
     let all = purchases.counts(STOCK - product.remaining().await?.mysql);
-    let [follower_s, leader_s, back_s] =
-        [without_follower, without_leader, back].map(format_seconds);
+    let [follower_s, leader_s, back_s] = [without_follower, without_leader, back].map(format_seconds);
     let words = words!(
         "三台里的一个 Follower 被杀：最长 {follower_s} s 没有卖出；它回来以后 Leader 被杀：{leader_s} s；又死一台，{} s 里卖出 {in_minority} 件；它再启动，{back_s} s 后又卖。一共卖出 {} 件，库存减少 {} 件，{} 个没有应答。",
         "A follower of three is killed: at most {follower_s} s without a sale; it is back, and the leader is killed: {leader_s} s; with a second one dead {in_minority} are sold in {} s; it is started, and {back_s} s later there are sales. {} were sold, {} are gone, {} are unknown.",
@@ -133,9 +128,7 @@ async fn lose_writers(on: &Cluster, killed: Killed) -> Result<Observation, NoVer
     let product = on.create_product(STOCK).await?;
     let purchases = Purchases::default();
     let faults = async {
-        purchases
-            .wait_for_sales(Instant::now(), SERVICE_TIMEOUT)
-            .await;
+        purchases.wait_for_sales(Instant::now(), SERVICE_TIMEOUT).await;
         let dies = async {
             on.inject_fault(Action::Kill, "mysql").await?;
             match killed {
@@ -167,9 +160,7 @@ async fn lose_writers(on: &Cluster, killed: Killed) -> Result<Observation, NoVer
         all.refused
     );
     let holds = match (killed, ended) {
-        (Some(killed), Some(ended)) => {
-            ended < killed && killed <= MAX_OUTAGE_OF_GALERA && all.is_exact()
-        }
+        (Some(killed), Some(ended)) => ended < killed && killed <= MAX_OUTAGE_OF_GALERA && all.is_exact(),
         _ => false,
     };
     Ok(Observation::holds(holds, words)
@@ -219,9 +210,7 @@ async fn outage_after(
 ) -> Result<Option<Duration>, NoVerdict> {
     let begun = Instant::now();
     fault.await?;
-    let served = purchases
-        .wait_for_sales(Instant::now(), SERVICE_TIMEOUT)
-        .await;
+    let served = purchases.wait_for_sales(Instant::now(), SERVICE_TIMEOUT).await;
     Ok(served.map(|()| purchases.longest_gap(begun, Instant::now())))
 }
 

@@ -9,15 +9,11 @@ experiments! {
 }
 
 /// The counters that are compared; the answer has them in the order of their names.
-const SHOW_COUNTERS: &str =
-    "SHOW GLOBAL STATUS WHERE variable_name IN ('Com_update', 'Innodb_row_lock_waits')";
+const SHOW_COUNTERS: &str = "SHOW GLOBAL STATUS WHERE variable_name IN ('Com_update', 'Innodb_row_lock_waits')";
 
 /// Claim: of the UPDATEs of 100 threads that change nothing, most were stale before they were sent, because fewer have waited for
 /// the row lock.
-async fn most_failed_updates_were_stale_when_sent(
-    on: &Cluster,
-    strategy: &str,
-) -> Result<Observation, NoVerdict> {
+async fn most_failed_updates_were_stale_when_sent(on: &Cluster, strategy: &str) -> Result<Observation, NoVerdict> {
     let mut plan = on.course_load(strategy, Target::OneInstance);
     plan.loops = 20;
     let mut conn = on.mysql().await?;
@@ -32,14 +28,8 @@ async fn most_failed_updates_were_stale_when_sent(
         "{} sold by {updates} UPDATEs, {in_vain} of them in vain; {waits} waits for a row lock in all. More than half in vain is claimed, and more than half of these without a wait.",
         row.counts.sold
     );
-    let seen = Observation::holds(
-        most_failed_updates_did_not_wait(updates, in_vain, waits),
-        words,
-    );
-    Ok(seen
-        .sales([&row])
-        .value("updates", updates)
-        .value("row_lock_waits", waits))
+    let seen = Observation::holds(most_failed_updates_did_not_wait(updates, in_vain, waits), words);
+    Ok(seen.sales([&row]).value("updates", updates).value("row_lock_waits", waits))
 }
 
 /// Whether more than half of the UPDATEs changed nothing, and more than half of these did not wait, even if every wait was
@@ -73,11 +63,7 @@ mod tests {
             (4_000, 2_000, 0, false),
             (0, 0, 0, false),
         ] {
-            assert_eq!(
-                most_failed_updates_did_not_wait(updates, in_vain, waits),
-                lost,
-                "{updates} {in_vain} {waits}"
-            );
+            assert_eq!(most_failed_updates_did_not_wait(updates, in_vain, waits), lost, "{updates} {in_vain} {waits}");
         }
     }
 }

@@ -1,8 +1,6 @@
 //! A Redis that the experiment starts, because the lab's has other settings: a node of a Cluster, and two ways to flush files.
 
-use crate::trials::{
-    Cluster, NoVerdict, Observation, observation::explain_ratio, tools::send_command,
-};
+use crate::trials::{Cluster, NoVerdict, Observation, observation::explain_ratio, tools::send_command};
 use oversell::claims::{RatioClaim, Words, words};
 use oversell_lab::{clients::redis_at::redis_at, programs::path as program, spread::Spread};
 use redis::{Value, aio::MultiplexedConnection};
@@ -39,13 +37,7 @@ impl OwnRedis {
         let port = port.ok_or_else(|| NoVerdict::failed("no port is free"))?;
         let (child, redis) = start_server(port, &folder, options).await?;
         let options = options.to_vec();
-        Ok(Self {
-            redis,
-            child,
-            port,
-            folder,
-            options,
-        })
+        Ok(Self { redis, child, port, folder, options })
     }
 
     /// Kills the server by `kill -9` and starts it again with the same files.
@@ -71,14 +63,7 @@ async fn start_server(
 ) -> Result<(Child, MultiplexedConnection), NoVerdict> {
     let absent = |_| NoVerdict::unavailable("没有 redis-server", "there is no redis-server");
     let mut child = Command::new(program("redis-server"))
-        .args([
-            "--bind",
-            "127.0.0.1",
-            "--port",
-            &port.to_string(),
-            "--save",
-            "",
-        ])
+        .args(["--bind", "127.0.0.1", "--port", &port.to_string(), "--save", ""])
         .args(options)
         .current_dir(folder.path())
         .stdout(Stdio::null())
@@ -106,42 +91,28 @@ enum Slots {
 
 /// Claim: of two nodes with half of the slots each, a node redirects a script that names a key of the other one in KEYS, and refuses
 /// one that does not name it.
-async fn cluster_refuses_undeclared_key(
-    on: &Cluster,
-    slots: Slots,
-) -> Result<Observation, NoVerdict> {
+async fn cluster_refuses_undeclared_key(on: &Cluster, slots: Slots) -> Result<Observation, NoVerdict> {
     // Without a lab this machine may have no servers.
     on.servers()?;
-    let [mut node, mut other] = [
-        OwnRedis::start(&["--cluster-enabled", "yes"]).await?,
-        OwnRedis::start(&["--cluster-enabled", "yes"]).await?,
-    ];
+    let [mut node, mut other] =
+        [OwnRedis::start(&["--cluster-enabled", "yes"]).await?, OwnRedis::start(&["--cluster-enabled", "yes"]).await?];
     let redis = &mut node.redis;
     if slots == Slots::AllOnOne {
         send_command::<()>(redis, &["CLUSTER", "ADDSLOTSRANGE", "0", "16383"]).await?;
     } else {
         let port = other.port.to_string();
         send_command::<()>(redis, &["CLUSTER", "ADDSLOTSRANGE", "0", "8191"]).await?;
-        send_command::<()>(
-            &mut other.redis,
-            &["CLUSTER", "ADDSLOTSRANGE", "8192", "16383"],
-        )
-        .await?;
+        send_command::<()>(&mut other.redis, &["CLUSTER", "ADDSLOTSRANGE", "8192", "16383"]).await?;
         send_command::<()>(redis, &["CLUSTER", "MEET", "127.0.0.1", &port]).await?;
     }
     let ready = async {
-        while !send_command::<String>(redis, &["CLUSTER", "INFO"])
-            .await?
-            .contains("cluster_state:ok")
-        {
+        while !send_command::<String>(redis, &["CLUSTER", "INFO"]).await?.contains("cluster_state:ok") {
             sleep(Duration::from_millis(20)).await;
         }
         Ok::<_, NoVerdict>(())
     };
     let late = |_| NoVerdict::failed("the nodes do not make a Cluster");
-    timeout(Duration::from_secs(30), ready)
-        .await
-        .map_err(late)??;
+    timeout(Duration::from_secs(30), ready).await.map_err(late)??;
     // bar is in slot 5061, foo in slot 12182.
     let mut said = Vec::new();
     for line in [
@@ -152,12 +123,7 @@ async fn cluster_refuses_undeclared_key(
         said.push(match send_command::<Value>(redis, &line).await {
             Ok(_) => "OK".to_owned(),
             // The script's hash follows.
-            Err(NoVerdict::Failed(error)) => error
-                .to_string()
-                .split(" script:")
-                .next()
-                .unwrap_or_default()
-                .to_owned(),
+            Err(NoVerdict::Failed(error)) => error.to_string().split(" script:").next().unwrap_or_default().to_owned(),
             Err(other) => return Err(other),
         });
     }
@@ -168,20 +134,15 @@ async fn cluster_refuses_undeclared_key(
         said[1],
         said[2]
     );
-    let holds =
-        said[0] == "OK" && said[1].starts_with("Moved") && said[2].contains("non local key");
+    let holds = said[0] == "OK" && said[1].starts_with("Moved") && said[2].contains("non local key");
     Ok(Observation::holds(holds, words).value("said", said))
 }
 
 /// Claim: a file that is flushed every second, the default, takes more writes than one that is flushed each time (`when`), and
 /// `kill -9` loses nothing of it.
-async fn compare_flush_policies(
-    on: &Cluster,
-    when: &'static str,
-) -> Result<Observation, NoVerdict> {
+async fn compare_flush_policies(on: &Cluster, when: &'static str) -> Result<Observation, NoVerdict> {
     let mut by_default = on.redis().await?;
-    let default: Vec<String> =
-        send_command(&mut by_default, &["CONFIG", "GET", "appendfsync"]).await?;
+    let default: Vec<String> = send_command(&mut by_default, &["CONFIG", "GET", "appendfsync"]).await?;
     let mut second = OwnRedis::start(&["--appendonly", "yes"]).await?;
     let mut each = OwnRedis::start(&["--appendonly", "yes", "--appendfsync", when]).await?;
     let (mut fast, mut slow) = (Vec::new(), Vec::new());
@@ -195,10 +156,7 @@ async fn compare_flush_policies(
     let ratio = Spread::from_ratios(&fast, &slow);
     let [per_second, each_time] = [fast, slow].map(|rates| Spread::from_values(rates).median);
     let default = default.last().map_or("", String::as_str);
-    let (shown, told) = (
-        left.as_deref().unwrap_or("nil"),
-        explain_ratio(RatioClaim::Faster, ratio, 0),
-    );
+    let (shown, told) = (left.as_deref().unwrap_or("nil"), explain_ratio(RatioClaim::Faster, ratio, 0));
     let words = Words::new(
         format!(
             "默认 {default}：每秒 {per_second:.0} 次写；每次都刷盘 {each_time:.0} 次：{}写完马上 kill -9，再启动：{shown}：进程死了，内核照样写盘；要丢那一秒，得断电。",

@@ -13,11 +13,7 @@ experiments! {
 /// Claim: a waiter learns how long the lease of the holder is, sleeps, and tries again when it has ended; and a holder that works
 /// longer than its lease is renewed. Nobody releases the key here. A lock that polls would try every 50 ms; ours tries every 500 ms
 /// besides, in case the key is deleted without a message.
-async fn waiter_sleeps_until_lease_ends(
-    on: &Cluster,
-    strategy: &str,
-    lock: &str,
-) -> Result<Observation, NoVerdict> {
+async fn waiter_sleeps_until_lease_ends(on: &Cluster, strategy: &str, lock: &str) -> Result<Observation, NoVerdict> {
     /// No multiple of 500 ms, so that the periodic try does not come at the end of the lease.
     const LEFT_MS: u64 = 3250;
     /// The most tries of a waiter that sleeps: one at first, one when it listens for the release, one every 500 ms, and two to spare.
@@ -28,10 +24,7 @@ async fn waiter_sleeps_until_lease_ends(
     send_command::<()>(&mut redis, &["HSET", &key, "somebody", "1"]).await?;
     send_command::<()>(&mut redis, &["PEXPIRE", &key, &LEFT_MS.to_string()]).await?;
     let monitor = Client::open(on.servers()?.first_redis())?;
-    let mut told = monitor
-        .get_async_monitor()
-        .await?
-        .into_on_message::<String>();
+    let mut told = monitor.get_async_monitor().await?.into_on_message::<String>();
     let (begun, mut tries, quoted) = (Instant::now(), Vec::new(), format!("\"{key}\""));
     let mut purchase = Box::pin(product.buy(on.one_instance(), strategy, ""));
     let (_, answer) = loop {
@@ -49,12 +42,8 @@ async fn waiter_sleeps_until_lease_ends(
     let waiting = Duration::from_millis(LEFT_MS - 250);
     let asked = tries.iter().filter(|at| **at < waiting).count();
     let waited = answer["waited_ms"].as_u64().unwrap_or_default();
-    let left = watch_lease(
-        product.buy(on.one_instance(), strategy, "&lease_ms=1500&hold_ms=4000"),
-        &mut redis,
-        &key,
-    )
-    .await?;
+    let left =
+        watch_lease(product.buy(on.one_instance(), strategy, "&lease_ms=1500&hold_ms=4000"), &mut redis, &key).await?;
     product.remove().await?;
     let renewed = count_renewals(&left);
     let words = words!(
@@ -62,12 +51,9 @@ async fn waiter_sleeps_until_lease_ends(
         "Another's lock has {LEFT_MS} ms left and nobody tells: asked {asked} times while it waited (every 500 ms besides), and had it after {waited} ms. A lease of 1.5 s and 4 s of work: renewed {renewed} times."
     );
     let in_time = (LEFT_MS - 250..LEFT_MS + 200).contains(&waited);
-    Ok(Observation::holds(
-        (1..=MAX_TRIES).contains(&asked) && in_time && renewed >= 4,
-        words,
-    )
-    .value("asked", asked)
-    .value("renewed", renewed))
+    Ok(Observation::holds((1..=MAX_TRIES).contains(&asked) && in_time && renewed >= 4, words)
+        .value("asked", asked)
+        .value("renewed", renewed))
 }
 
 /// Reads the remaining lease of a key, in milliseconds, every 20 ms until the purchase ends; reads without one are left out.
@@ -90,7 +76,5 @@ async fn watch_lease<T>(
 
 /// Counts how often the remaining lease became longer, by more than 100 ms.
 fn count_renewals(left: &[i64]) -> usize {
-    left.windows(2)
-        .filter(|pair| pair[1] > pair[0] + 100)
-        .count()
+    left.windows(2).filter(|pair| pair[1] > pair[0] + 100).count()
 }

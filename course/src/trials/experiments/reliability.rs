@@ -54,16 +54,8 @@ enum LockFault {
 /// The faults under which the locks are compared, in both languages.
 const FAULTS: [(LockFault, &str, &str); 4] = [
     (LockFault::HolderKilled, "持有者被杀", "its holder killed"),
-    (
-        LockFault::HolderPaused,
-        "持有者停顿 13 s",
-        "its holder paused for 13 s",
-    ),
-    (
-        LockFault::ServerRestarted,
-        "服务器被杀、又启动",
-        "its server killed and started",
-    ),
+    (LockFault::HolderPaused, "持有者停顿 13 s", "its holder paused for 13 s"),
+    (LockFault::ServerRestarted, "服务器被杀、又启动", "its server killed and started"),
     (
         LockFault::ServerLost,
         "服务器被杀、不再回来（Redis、ZooKeeper 有备用的，数据库没有）",
@@ -92,11 +84,7 @@ impl LockResult {
     fn words(self, strategy: &str) -> Words {
         match (self.lost, self.blocked_ms) {
             (1.., _) => words!("{strategy} 超卖 {} 件", "{strategy} oversold {}", self.lost),
-            (_, Some(ms)) => words!(
-                "{strategy} 等 {:.1} s",
-                "{strategy} {:.1} s of waiting",
-                ms as f64 / 1000.0
-            ),
+            (_, Some(ms)) => words!("{strategy} 等 {:.1} s", "{strategy} {:.1} s of waiting", ms as f64 / 1000.0),
             (_, None) => words!("{strategy} 一直拿不到", "{strategy} never got the lock"),
         }
     }
@@ -113,11 +101,7 @@ impl<'a> Contest<'a> {
     /// Makes the product that the buyers buy.
     async fn new(on: &'a Cluster, strategy: &'static str) -> Result<Self, NoVerdict> {
         let product = on.create_product(5000).await?;
-        Ok(Self {
-            on,
-            strategy,
-            product,
-        })
+        Ok(Self { on, strategy, product })
     }
 
     /// Buys a piece; returns whether it was sold.
@@ -136,10 +120,7 @@ impl<'a> Contest<'a> {
         repair: impl Future<Output = Result<(), NoVerdict>>,
     ) -> Result<(i64, Option<u64>), NoVerdict> {
         let [other, .., holder] = self.on.instances() else {
-            return Err(NoVerdict::unavailable(
-                "要有两个实例",
-                "it takes two instances",
-            ));
+            return Err(NoVerdict::unavailable("要有两个实例", "it takes two instances"));
         };
         let second = async {
             // A purchase that succeeds shows that the holder is not inside yet.
@@ -170,10 +151,7 @@ impl<'a> Contest<'a> {
     }
 
     /// Compares the sales with the stock, as soon as that can be read again; fails after [`MAX_WAIT`].
-    async fn compare_with_stock(
-        &self,
-        (sold, blocked_ms): (i64, Option<u64>),
-    ) -> Result<LockResult, NoVerdict> {
+    async fn compare_with_stock(&self, (sold, blocked_ms): (i64, Option<u64>)) -> Result<LockResult, NoVerdict> {
         let stock = format!("{}/stock?stock_id={}", self.on.nginx(), self.product.id);
         let counted = async {
             loop {
@@ -215,21 +193,15 @@ async fn try_fault_of_holder(
             _ => Ok(()),
         }
     };
-    let stay_ms = if fault == LockFault::HolderKilled {
-        60_000
-    } else {
-        STAY_MS
-    };
+    let stay_ms = if fault == LockFault::HolderKilled { 60_000 } else { STAY_MS };
     let still = || std::future::ready(Ok(()));
-    let outcomes =
-        (contests.iter()).map(|contest| contest.run_with_fault(stay_ms, fault_all(), still()));
+    let outcomes = (contests.iter()).map(|contest| contest.run_with_fault(stay_ms, fault_all(), still()));
     let outcomes = try_join_all(outcomes).await?;
     if fault == LockFault::HolderKilled {
         on.inject_fault(Action::Start, holder).await?;
     }
     let cells = contests.iter().zip(outcomes);
-    let cells =
-        try_join_all(cells.map(|(contest, outcome)| contest.compare_with_stock(outcome))).await?;
+    let cells = try_join_all(cells.map(|(contest, outcome)| contest.compare_with_stock(outcome))).await?;
     for contest in contests {
         contest.product.remove().await?;
     }
@@ -274,17 +246,13 @@ async fn try_fault_of_server(
 
 /// Claim: of three stores ZooKeeper fails under the fewest faults, and Redis under as many as the database, whether the replica of
 /// Redis lags or not.
-async fn rank_stores_by_failures(
-    on: &Cluster,
-    faults: [LockFault; 4],
-) -> Result<Observation, NoVerdict> {
+async fn rank_stores_by_failures(on: &Cluster, faults: [LockFault; 4]) -> Result<Observation, NoVerdict> {
     let own = OwnLab::start(on, REPLICATED).await?;
     let mut matrix = Vec::new();
     for (fault, (_, zh, en)) in faults.into_iter().zip(FAULTS) {
         let cells = match fault {
             LockFault::ServerRestarted | LockFault::ServerLost => {
-                let [zookeeper, redis, mysql] =
-                    LOCKS.map(|lock| try_fault_of_server(&own, lock, fault, false));
+                let [zookeeper, redis, mysql] = LOCKS.map(|lock| try_fault_of_server(&own, lock, fault, false));
                 let (zookeeper, redis) = try_join(zookeeper, redis).await?;
                 vec![zookeeper, redis, mysql.await?]
             }
@@ -304,10 +272,7 @@ async fn rank_stores_by_failures(
     let fails = |n: usize| matrix.iter().filter(|(_, cells)| cells[n].fails()).count();
     let [zookeeper, redis, mysql] = [0, 1, 2].map(fails);
     let redis_lagging = redis - usize::from(matrix[3].1[1].fails()) + usize::from(lagging.fails());
-    let mut all: Vec<_> = matrix
-        .iter()
-        .map(|(fault, cells)| describe_row(fault, &LOCKS, cells))
-        .collect();
+    let mut all: Vec<_> = matrix.iter().map(|(fault, cells)| describe_row(fault, &LOCKS, cells)).collect();
     let at_lag = lagging.words("redis-lock");
     all.push(Words::new(
         format!("Redis 的服务器被杀、不再回来，而复制在加锁之前已经切断：{}。", at_lag.zh),
@@ -320,26 +285,16 @@ async fn rank_stores_by_failures(
         "四种故障里，超卖或者一直拿不到的：ZooKeeper {zookeeper} 种，Redis {redis} 种（复制先切断就是 {redis_lagging} 种），数据库 {mysql} 种。",
         "Oversold or never got the lock, of four faults: ZooKeeper under {zookeeper}, Redis under {redis} (with its replica cut off before, {redis_lagging}), the database under {mysql}."
     ));
-    let cells: Vec<_> = matrix
-        .iter()
-        .map(|(fault, cells)| json!({"fault": fault, "cells": cells}))
-        .collect();
+    let cells: Vec<_> = matrix.iter().map(|(fault, cells)| json!({"fault": fault, "cells": cells})).collect();
     let seen = Observation::holds(
-        [redis, redis_lagging]
-            .iter()
-            .all(|redis| zookeeper < *redis && *redis == mysql),
+        [redis, redis_lagging].iter().all(|redis| zookeeper < *redis && *redis == mysql),
         Words::join(&all, ["", " "]),
     );
-    Ok(seen
-        .value("locks", json!(LOCKS))
-        .value("matrix", json!(cells)))
+    Ok(seen.value("locks", json!(LOCKS)).value("matrix", json!(cells)))
 }
 
 /// Claim: if the holder is paused, Redlock oversells, and locks in ZooKeeper and in the database do not.
-async fn only_redlock_oversells_after_pause(
-    on: &Cluster,
-    fault: LockFault,
-) -> Result<Observation, NoVerdict> {
+async fn only_redlock_oversells_after_pause(on: &Cluster, fault: LockFault) -> Result<Observation, NoVerdict> {
     const LOCKS: [&str; 4] = ["redis-redlock", "zk-lock", "select-for-update", "zk-fenced"];
     let cells = try_fault_of_holder(on, &LOCKS, fault).await?;
     let lost: Vec<_> = cells.iter().map(|cell| cell.lost).collect();
@@ -368,20 +323,14 @@ enum KilledServers {
 }
 
 /// Claim: three ZooKeeper servers serve a lock after one death, and not after two.
-async fn ensemble_survives_one_death(
-    on: &Cluster,
-    killed: KilledServers,
-) -> Result<Observation, NoVerdict> {
+async fn ensemble_survives_one_death(on: &Cluster, killed: KilledServers) -> Result<Observation, NoVerdict> {
     let own = OwnLab::start(on, REPLICATED).await?;
     let on = &own.cluster;
     let servers = own.wait_for_leader_and_followers("").await?;
     let (product, zookeeper) = (on.create_product(5000).await?, on.zookeeper().await?);
     let queue = format!("/distributed/zk-lock-{}", product.id);
     let [one, .., other] = on.instances() else {
-        return Err(NoVerdict::unavailable(
-            "要有两个实例",
-            "it takes two instances",
-        ));
+        return Err(NoVerdict::unavailable("要有两个实例", "it takes two instances"));
     };
     let held = async { Ok(product.buy(one, "zk-lock", "&hold_ms=8000").await?) };
     let meanwhile = async {
@@ -408,22 +357,12 @@ async fn ensemble_survives_one_death(
         "The leader of three is killed: the holder {first} (lock: {lock}), another meanwhile {meanwhile}, afterwards {after}; with a second one dead {minority}. {gone} pieces are gone."
     );
     let kept = lock == "kept" && [first, meanwhile, after] == [200, 503, 200];
-    Ok(Observation::holds(
-        kept && minority == 503 && gone == 2,
-        words,
-    ))
+    Ok(Observation::holds(kept && minority == 503 && gone == 2, words))
 }
 
 /// Describes the results of all locks under one fault: `持有者被杀：zk-lock 等 9.8 s，…。`
 fn describe_row(fault: &Words, locks: &[&str], cells: &[LockResult]) -> Words {
-    let cells: Vec<_> = locks
-        .iter()
-        .zip(cells)
-        .map(|(lock, cell)| cell.words(lock))
-        .collect();
+    let cells: Vec<_> = locks.iter().zip(cells).map(|(lock, cell)| cell.words(lock)).collect();
     let Words { zh, en } = Words::join(&cells, ["，", ", "]);
-    Words::new(
-        format!("{}：{zh}。", fault.zh),
-        format!("With {}: {en}.", fault.en),
-    )
+    Words::new(format!("{}：{zh}。", fault.zh), format!("With {}: {en}.", fault.en))
 }

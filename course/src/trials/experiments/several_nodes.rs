@@ -31,10 +31,7 @@ async fn connect_to_nodes(on: &Cluster) -> Result<Vec<MultiplexedConnection>, No
 
 /// Claim: locking on one node with a replica is faster than on two masters; and if the second master dies between the two writes,
 /// only the first has the lock.
-async fn compare_one_and_two_masters(
-    on: &Cluster,
-    masters: usize,
-) -> Result<Observation, NoVerdict> {
+async fn compare_one_and_two_masters(on: &Cluster, masters: usize) -> Result<Observation, NoVerdict> {
     let (mut nodes, key) = (connect_to_nodes(on).await?, own_key("lock"));
     let (mut one_rate, mut two_rate) = (Vec::new(), Vec::new());
     for _ in 0..5 {
@@ -45,9 +42,7 @@ async fn compare_one_and_two_masters(
     if masters == 2 {
         on.inject_fault(Action::Kill, "redis-3").await?;
     }
-    let refused = send_command::<Value>(&mut nodes[2], &["SET", &key, "A", "NX", "PX", LEASE_MS])
-        .await
-        .is_err();
+    let refused = send_command::<Value>(&mut nodes[2], &["SET", &key, "A", "NX", "PX", LEASE_MS]).await.is_err();
     if masters == 2 {
         on.inject_fault(Action::Start, "redis-3").await?;
     }
@@ -60,11 +55,7 @@ async fn compare_one_and_two_masters(
     let ratio = Spread::from_ratios(&one_rate, &two_rate);
     let [one, two] = [one_rate, two_rate].map(|rates| Spread::from_values(rates).median);
     let shown = |n: usize| left[n].as_deref().unwrap_or("nil");
-    let (in_one, in_other, told) = (
-        shown(0),
-        shown(1),
-        explain_ratio(RatioClaim::Faster, ratio, 0),
-    );
+    let (in_one, in_other, told) = (shown(0), shown(1), explain_ratio(RatioClaim::Faster, ratio, 0));
     let words = Words::new(
         format!(
             "一个主节点（有从节点）每秒加解锁 {one:.0} 次，两个 master 都写 {two:.0} 次：{}第二次写失败：{refused}；留下的：一个是 {in_one}，另一个是 {in_other}。",
@@ -80,10 +71,7 @@ async fn compare_one_and_two_masters(
 }
 
 /// For half a second: locks on one node after the other, then unlocks on each. Returns rounds per second.
-async fn measure_locks_per_second(
-    nodes: &mut [MultiplexedConnection],
-    key: &str,
-) -> Result<f64, NoVerdict> {
+async fn measure_locks_per_second(nodes: &mut [MultiplexedConnection], key: &str) -> Result<f64, NoVerdict> {
     let (begun, mut locked) = (Instant::now(), 0);
     while begun.elapsed() < Duration::from_millis(500) {
         for node in nodes.iter_mut() {
@@ -107,10 +95,7 @@ enum Delay {
 
 /// Claim: clients that start at once, each at another node, need fewer rounds until one wins if each waits at random, as those
 /// of the second group do.
-async fn compare_equal_and_random_delays(
-    on: &Cluster,
-    of_second_group: Delay,
-) -> Result<Observation, NoVerdict> {
+async fn compare_equal_and_random_delays(on: &Cluster, of_second_group: Delay) -> Result<Observation, NoVerdict> {
     /// The number of wins whose attempts are averaged: a single count is between 1 and 20 by chance.
     const WINS: usize = 10;
     let (mut equal, mut random) = (Vec::new(), Vec::new());
@@ -158,8 +143,7 @@ async fn count_rounds_until_majority(on: &Cluster, delay: Delay) -> Result<usize
             sleep(Duration::from_millis(delay_ms)).await;
             let mut granted = 0;
             for node in nodes.iter_mut() {
-                let answer: Value =
-                    send_command(node, &["SET", &key, name, "NX", "PX", LEASE_MS]).await?;
+                let answer: Value = send_command(node, &["SET", &key, name, "NX", "PX", LEASE_MS]).await?;
                 granted += usize::from(answer == Value::Okay);
             }
             let wins = granted > nodes.len() / 2;
@@ -180,11 +164,7 @@ async fn count_rounds_until_majority(on: &Cluster, delay: Delay) -> Result<usize
 }
 
 /// Deletes the key on each node that still has this owner.
-async fn release(
-    nodes: &mut [MultiplexedConnection],
-    key: &str,
-    name: &str,
-) -> Result<(), NoVerdict> {
+async fn release(nodes: &mut [MultiplexedConnection], key: &str, name: &str) -> Result<(), NoVerdict> {
     const SCRIPT: &str = "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) end return 0";
     for node in nodes {
         send_command::<()>(node, &["EVAL", SCRIPT, "1", key, name]).await?;

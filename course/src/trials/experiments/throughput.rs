@@ -29,28 +29,12 @@ struct PurchaseStream {
 
 /// Streams with far fewer purchases than can be served; `mutex` serves them one after the other.
 const STEADY_STREAMS: [PurchaseStream; 3] = [
-    PurchaseStream {
-        strategy: "none",
-        hold_ms: 500,
-        per_second: 8,
-    },
-    PurchaseStream {
-        strategy: "none",
-        hold_ms: 200,
-        per_second: 8,
-    },
-    PurchaseStream {
-        strategy: "mutex",
-        hold_ms: 20,
-        per_second: 5,
-    },
+    PurchaseStream { strategy: "none", hold_ms: 500, per_second: 8 },
+    PurchaseStream { strategy: "none", hold_ms: 200, per_second: 8 },
+    PurchaseStream { strategy: "mutex", hold_ms: 20, per_second: 5 },
 ];
 /// A stream that overloads the service: forty purchases a second of 50 ms each, one after the other.
-const OVERLOAD_STREAM: [PurchaseStream; 1] = [PurchaseStream {
-    strategy: "mutex",
-    hold_ms: 50,
-    per_second: 40,
-}];
+const OVERLOAD_STREAM: [PurchaseStream; 1] = [PurchaseStream { strategy: "mutex", hold_ms: 50, per_second: 40 }];
 
 /// The figures of a stream; each is measured, and none is computed from the others.
 #[derive(Debug, Default, Serialize)]
@@ -84,11 +68,7 @@ async fn throughput_is_concurrency_by_response_time(
         Words::join(&flows.iter().map(of).collect::<Vec<_>>(), ["；", "; "])
     };
     let Words { zh, en } = each(|(stream, flow)| {
-        let StreamFigures {
-            per_second,
-            under_way,
-            mean_s,
-        } = flow;
+        let StreamFigures { per_second, under_way, mean_s } = flow;
         words!(
             "{} 每秒来 {} 个：正在处理的平均 {under_way:.1} 个，平均 {:.0} ms，算出每秒 {:.1} 个，量得 {per_second:.1} 个",
             "{}, {} a second come: {under_way:.1} under way, {:.0} ms each, {:.1} a second worked out, {per_second:.1} measured",
@@ -98,9 +78,7 @@ async fn throughput_is_concurrency_by_response_time(
             flow.predicted_per_second()
         )
     });
-    let holds = flows
-        .iter()
-        .all(|(_, flow)| (0.8..=1.25).contains(&(flow.predicted_per_second() / flow.per_second)));
+    let holds = flows.iter().all(|(_, flow)| (0.8..=1.25).contains(&(flow.predicted_per_second() / flow.per_second)));
     let flows: Vec<_> = flows.into_iter().map(|(_, flow)| flow).collect();
     Ok(Observation::holds(holds, Words::new(zh + "。", en + ".")).value("flows", json!(flows)))
 }
@@ -138,9 +116,6 @@ async fn measure_stream(on: &Cluster, stream: PurchaseStream) -> Result<StreamFi
     Ok(StreamFigures {
         per_second: took.len() as f64 / MEASURED_TIME.as_secs_f64(),
         under_way: mean(counts.iter().map(|(_, n)| *n as f64).sum(), counts.len()),
-        mean_s: mean(
-            took.iter().map(|(_, latency)| latency.as_secs_f64()).sum(),
-            took.len(),
-        ),
+        mean_s: mean(took.iter().map(|(_, latency)| latency.as_secs_f64()).sum(), took.len()),
     })
 }

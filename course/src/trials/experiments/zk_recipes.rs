@@ -27,16 +27,9 @@ const EXTRA_LEASE_TIMEOUT: Duration = Duration::from_secs(1);
 async fn clients_disagree_on_leases(on: &Cluster, says: u32) -> Result<Observation, NoVerdict> {
     let (zookeeper, other) = (new_client(on)?, new_client(on)?);
     let path = format!("/course/semaphore-{:08x}", fastrand::u32(..));
-    let two = zookeeper
-        .semaphore(&path, 2)
-        .acquire(2, LEASE_TIMEOUT)
-        .await;
+    let two = zookeeper.semaphore(&path, 2).acquire(2, LEASE_TIMEOUT).await;
     let two = two.map_err(NoVerdict::failed)?;
-    let third = match other
-        .semaphore(&path, says)
-        .acquire(1, EXTRA_LEASE_TIMEOUT)
-        .await
-    {
+    let third = match other.semaphore(&path, says).acquire(1, EXTRA_LEASE_TIMEOUT).await {
         Ok(third) => third,
         Err(LockError::Taken { .. }) => Vec::new(),
         Err(error) => return Err(NoVerdict::failed(error)),

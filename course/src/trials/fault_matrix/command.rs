@@ -77,14 +77,8 @@ pub(crate) async fn run(args: Args, stop: CancellationToken) -> Result<(), Failu
 }
 
 /// Runs all faults of the chosen engines, and adds each result to `found`; neighbours with the same lab share it.
-async fn run_engines(
-    args: &Args,
-    found: &mut Matrix,
-    stop: &CancellationToken,
-) -> Result<(), Failure> {
-    let asked = |engine: &&Engine| {
-        args.engines.is_empty() || args.engines.iter().any(|named| named.id == engine.id)
-    };
+async fn run_engines(args: &Args, found: &mut Matrix, stop: &CancellationToken) -> Result<(), Failure> {
+    let asked = |engine: &&Engine| args.engines.is_empty() || args.engines.iter().any(|named| named.id == engine.id);
     let engines: Vec<_> = ENGINES.iter().filter(asked).collect();
     for engines in engines.chunk_by(|one, next| one.lab == next.lab) {
         let own = OwnLab::start_independent(engines[0].lab, stop.clone()).await;
@@ -121,11 +115,7 @@ fn broken_promises(found: &Matrix) -> Vec<String> {
         let (engine, fault) = (run.engine.clone(), run.fault.words().localized());
         let broken = run.cells.iter().filter_map(move |cell| {
             let words = cell.broken_promise()?;
-            Some(format!(
-                "{engine}, {fault}: {}: {}",
-                cell.strategy,
-                words.localized()
-            ))
+            Some(format!("{engine}, {fault}: {}: {}", cell.strategy, words.localized()))
         });
         broken.collect::<Vec<_>>()
     };
@@ -148,18 +138,11 @@ mod tests {
             ..FaultResult::default()
         };
         let found = |promises| Matrix {
-            runs: vec![FaultRun {
-                engine: "sentinels".into(),
-                fault: Fault::Kill,
-                cells: vec![cell(promises)],
-            }],
+            runs: vec![FaultRun { engine: "sentinels".into(), fault: Fault::Kill, cells: vec![cell(promises)] }],
             ..Matrix::default()
         };
         assert!(broken_promises(&found(false)).is_empty());
         let said = broken_promises(&found(true)).join("\n");
-        assert!(
-            said.contains("sentinels") && said.contains("redis-fenced"),
-            "{said}"
-        );
+        assert!(said.contains("sentinels") && said.contains("redis-fenced"), "{said}");
     }
 }

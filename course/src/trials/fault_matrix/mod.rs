@@ -95,12 +95,7 @@ const STRATEGIES_IN_MYSQL: &[&str] = &[
     "mysql-named-lock",
 ];
 /// The strategies and steps that depend on Redis.
-const STRATEGIES_IN_REDIS: &[&str] = &[
-    "redis-script",
-    "script-stream",
-    "redis-lock",
-    "redis-fenced",
-];
+const STRATEGIES_IN_REDIS: &[&str] = &["redis-script", "script-stream", "redis-lock", "redis-fenced"];
 /// The strategies that depend on ZooKeeper.
 const STRATEGIES_IN_ZOOKEEPER: &[&str] = &["zk-lock", "zk-fenced"];
 
@@ -160,21 +155,12 @@ static ENGINES: [Engine; 7] = [
         ),
         lab: "--instances 0,0,0 --redis-ports 0 --sentinels 3",
         breaks: BrokenServer::Redis,
-        faults: &[
-            Fault::None,
-            Fault::Kill,
-            Fault::Pause,
-            Fault::Cut,
-            Fault::Promote,
-        ],
+        faults: &[Fault::None, Fault::Kill, Fault::Pause, Fault::Cut, Fault::Promote],
         strategies: STRATEGIES_IN_REDIS,
     },
     Engine {
         id: ENSEMBLE_ID,
-        title: Bilingual::of(
-            "三台 ZooKeeper：`--zookeeper 3`",
-            "Three ZooKeeper servers: `--zookeeper 3`",
-        ),
+        title: Bilingual::of("三台 ZooKeeper：`--zookeeper 3`", "Three ZooKeeper servers: `--zookeeper 3`"),
         lab: "--instances 0,0,0 --redis-ports 0 --ways --zookeeper 3",
         breaks: BrokenServer::ZooKeeper,
         faults: COMMON_FAULTS,
@@ -208,12 +194,9 @@ impl Engine {
     /// own lock.
     fn promises(&self, slug: &str, fault: Fault) -> bool {
         let step = seckill::find(slug).map(|step| (step.spec.promise, Store::Redis));
-        let strategy =
-            stock::find(slug).map(|strategy| (strategy.spec.promise, strategy.spec.store));
+        let strategy = stock::find(slug).map(|strategy| (strategy.spec.promise, strategy.spec.store));
         match strategy.or(step) {
-            Some((Promise::Safe, store)) => {
-                store == Store::MySql || fault == Fault::None || self.id != SENTINELS_ID
-            }
+            Some((Promise::Safe, store)) => store == Store::MySql || fault == Fault::None || self.id != SENTINELS_ID,
             Some((Promise::Lease, _)) => {
                 fault == Fault::None && (self.id != GALERA_EACH_ID || slug != "mysql-named-lock")
             }
@@ -306,20 +289,13 @@ impl FaultResult {
 
     /// Whether a buyer noticed the fault: by a refusal, an unknown answer, or no sale for [`MIN_NOTICED_GAP_MS`].
     fn was_noticed(&self) -> bool {
-        let waited = self
-            .without_service_ms
-            .is_none_or(|gap| gap >= MIN_NOTICED_GAP_MS);
+        let waited = self.without_service_ms.is_none_or(|gap| gap >= MIN_NOTICED_GAP_MS);
         waited || self.refused + self.unknown > 0
     }
 
     /// The broken promise, if any. Every strategy must sell again once the fault is mended.
     fn broken_promise(&self) -> Option<Words> {
-        let Self {
-            lost,
-            doubled,
-            vanished,
-            ..
-        } = self;
+        let Self { lost, doubled, vanished, .. } = self;
         if self.promises && lost + doubled + vanished > 0 {
             return Some(words!(
                 "丢了 {lost} 件，重复售出 {doubled} 件，凭空减少 {vanished} 件",
@@ -348,8 +324,7 @@ impl BuyerAnswers {
             self.remaining.extend(body["remaining"].as_i64());
             let order_id = body["order_id"].as_str().and_then(|id| id.parse().ok());
             let order = order_id.zip(user);
-            self.orders
-                .extend(order.map(|(order_id, user_id)| VoucherOrder { order_id, user_id }));
+            self.orders.extend(order.map(|(order_id, user_id)| VoucherOrder { order_id, user_id }));
         }
     }
 }
@@ -364,24 +339,12 @@ mod tests {
     use super::*;
 
     fn counts(sold: i64, unknown: i64) -> SaleCounts {
-        SaleCounts {
-            sold,
-            unknown,
-            ..SaleCounts::default()
-        }
+        SaleCounts { sold, unknown, ..SaleCounts::default() }
     }
 
     fn cell(sold: i64, left: &[i64], unknown: i64, gone: i64) -> FaultResult {
-        let told = BuyerAnswers {
-            counts: counts(sold, unknown),
-            remaining: left.to_vec(),
-            ..BuyerAnswers::default()
-        };
-        FaultResult {
-            promises: true,
-            without_service_ms: Some(7),
-            ..FaultResult::of(&told, gone)
-        }
+        let told = BuyerAnswers { counts: counts(sold, unknown), remaining: left.to_vec(), ..BuyerAnswers::default() };
+        FaultResult { promises: true, without_service_ms: Some(7), ..FaultResult::of(&told, gone) }
     }
 
     /// The twins: each cell breaks a promise in one way.
@@ -391,57 +354,22 @@ mod tests {
         for (what, told, [lost, doubled, vanished, done], sound) in [
             ("all told", cell(3, &[9, 8, 7], 0, 3), [0, 0, 0, 0], true),
             ("no numbers", cell(3, &[], 0, 3), [0, 0, 0, 0], true),
-            (
-                "one of two unknown done",
-                cell(3, &[], 2, 4),
-                [0, 0, 0, 1],
-                true,
-            ),
+            ("one of two unknown done", cell(3, &[], 2, 4), [0, 0, 0, 1], true),
             ("unknown, none done", cell(3, &[], 2, 3), [0, 0, 0, 0], true),
             ("sold, still there", cell(3, &[], 0, 2), [1, 0, 0, 0], false),
-            (
-                "the same beside unknowns",
-                cell(3, &[], 2, 2),
-                [1, 0, 0, 0],
-                false,
-            ),
-            (
-                "told to two",
-                cell(3, &[9, 8, 8], 0, 2),
-                [0, 1, 0, 0],
-                false,
-            ),
-            (
-                "told to two, and hidden by an unknown",
-                cell(3, &[9, 8, 8], 1, 3),
-                [0, 1, 0, 1],
-                false,
-            ),
-            (
-                "gone, nobody was told",
-                cell(3, &[], 1, 5),
-                [0, 0, 1, 1],
-                false,
-            ),
+            ("the same beside unknowns", cell(3, &[], 2, 2), [1, 0, 0, 0], false),
+            ("told to two", cell(3, &[9, 8, 8], 0, 2), [0, 1, 0, 0], false),
+            ("told to two, and hidden by an unknown", cell(3, &[9, 8, 8], 1, 3), [0, 1, 0, 1], false),
+            ("gone, nobody was told", cell(3, &[], 1, 5), [0, 0, 1, 1], false),
             ("nothing sold", cell(0, &[], 0, 0), [0, 0, 0, 0], false),
         ] {
             let seen = [told.lost, told.doubled, told.vanished, told.min_done];
             assert_eq!(seen, [lost, doubled, vanished, done], "{what}");
             assert_eq!(told.broken_promise().is_none(), sound, "{what}: {told:?}");
-            let promised_nothing = FaultResult {
-                promises: false,
-                ..told.clone()
-            };
-            assert_eq!(
-                promised_nothing.broken_promise().is_none(),
-                told.sold > 0,
-                "{what}"
-            );
+            let promised_nothing = FaultResult { promises: false, ..told.clone() };
+            assert_eq!(promised_nothing.broken_promise().is_none(), told.sold > 0, "{what}");
         }
-        let never_again = FaultResult {
-            without_service_ms: None,
-            ..cell(3, &[], 0, 3)
-        };
+        let never_again = FaultResult { without_service_ms: None, ..cell(3, &[], 0, 3) };
         assert!(never_again.broken_promise().is_some());
     }
 
@@ -461,39 +389,15 @@ mod tests {
                 redis_stock: None,
                 orders: records.to_vec(),
             };
-            FaultResult {
-                promises: true,
-                without_service_ms: Some(7),
-                ..FaultResult::of_orders(&told, &records)
-            }
+            FaultResult { promises: true, without_service_ms: Some(7), ..FaultResult::of_orders(&told, &records) }
         };
         let [first, second, third] = [order(1, 10), order(2, 20), order(3, 30)];
         for (what, cell, [lost, doubled, vanished, done], sound) in [
             ("as answered", cell(&[first, second], 0), [0, 0, 0, 0], true),
-            (
-                "one unknown, done",
-                cell(&[first, second, third], 1),
-                [0, 0, 0, 1],
-                true,
-            ),
-            (
-                "answered, not there",
-                cell(&[first], 0),
-                [1, 0, 0, 0],
-                false,
-            ),
-            (
-                "nobody asked",
-                cell(&[first, second, third], 0),
-                [0, 0, 1, 0],
-                false,
-            ),
-            (
-                "twice for a user",
-                cell(&[first, second, order(3, 10)], 1),
-                [0, 1, 0, 1],
-                false,
-            ),
+            ("one unknown, done", cell(&[first, second, third], 1), [0, 0, 0, 1], true),
+            ("answered, not there", cell(&[first], 0), [1, 0, 0, 0], false),
+            ("nobody asked", cell(&[first, second, third], 0), [0, 0, 1, 0], false),
+            ("twice for a user", cell(&[first, second, order(3, 10)], 1), [0, 1, 0, 1], false),
         ] {
             let seen = [cell.lost, cell.doubled, cell.vanished, cell.min_done];
             assert_eq!(seen, [lost, doubled, vanished, done], "{what}");
@@ -504,17 +408,9 @@ mod tests {
     /// The twin: a run without a fault.
     #[test]
     fn a_fault_that_no_buyer_noticed_does_not_count() {
-        let seen = |refused, gap| FaultResult {
-            refused,
-            without_service_ms: gap,
-            ..cell(3, &[], 0, 3)
-        };
+        let seen = |refused, gap| FaultResult { refused, without_service_ms: gap, ..cell(3, &[], 0, 3) };
         assert!(!seen(0, Some(330)).was_noticed(), "all was well");
-        assert!(
-            seen(1, Some(330)).was_noticed()
-                && seen(0, Some(5025)).was_noticed()
-                && seen(0, None).was_noticed()
-        );
+        assert!(seen(1, Some(330)).was_noticed() && seen(0, Some(5025)).was_noticed() && seen(0, None).was_noticed());
         let must_be = |id: &str| {
             let engine = ENGINES.iter().find(|known| known.id == id);
             let faults = [Fault::None, Fault::Kill, Fault::Pause, Fault::Cut];
@@ -531,13 +427,7 @@ mod tests {
             let engine = ENGINES.iter().find(|known| known.id == engine);
             engine.expect("an engine").promises(slug, fault)
         };
-        for fault in [
-            Fault::None,
-            Fault::Kill,
-            Fault::Pause,
-            Fault::Cut,
-            Fault::Promote,
-        ] {
+        for fault in [Fault::None, Fault::Kill, Fault::Pause, Fault::Cut, Fault::Promote] {
             assert!(promises(SENTINELS_ID, "redis-fenced", fault));
             assert!(promises("ensemble", "zk-fenced", fault));
             assert!(promises(GALERA_EACH_ID, "version-cas-retried", fault));

@@ -8,8 +8,7 @@ use oversell_lab::terminal::bilingual::Bilingual;
 /// The page target/docs/faults.md, from the run that `make faults` has left in `target/faults.json`; `None` without one.
 #[cfg(test)]
 pub(in crate::trials) fn page(lang: Lang) -> Option<String> {
-    let last =
-        std::fs::read_to_string(crate::trials::docs::in_repository("target/faults.json")).ok()?;
+    let last = std::fs::read_to_string(crate::trials::docs::in_repository("target/faults.json")).ok()?;
     let last = serde_json::from_str(&last);
     let last = last.unwrap_or_else(|why| panic!("target/faults.json: {why}"));
     Some(page_of(&last, lang))
@@ -64,8 +63,7 @@ and mended after 8 s; then each strategy sells 20 pieces more.
 fn conditions(found: &Matrix, lang: Lang) -> String {
     let said = |what: &str| {
         let said = found.conditions.get(what);
-        said.map(|said| said.to_string().replace('"', ""))
-            .unwrap_or_default()
+        said.map(|said| said.to_string().replace('"', "")).unwrap_or_default()
     };
     let [date, commit, cpu, cores, kernel] = ["date", "commit", "cpu", "cores", "kernel"].map(said);
     match lang {
@@ -143,29 +141,14 @@ fn cell(cells: &[String; 9], n: usize) -> comfy_table::Cell {
 /// The cells of all runs of an engine.
 fn rows(engine: &Engine, found: &Matrix, lang: Lang, markdown: bool) -> Vec<[String; 9]> {
     let its = found.runs.iter().filter(|run| run.engine == engine.id);
-    let rows = its.flat_map(|run| {
-        run.cells
-            .iter()
-            .map(|cell| row(run.fault, cell, lang, markdown))
-    });
+    let rows = its.flat_map(|run| run.cells.iter().map(|cell| row(run.fault, cell, lang, markdown)));
     rows.collect()
 }
 
 /// The cells of one strategy under one fault.
 fn row(fault: Fault, cell: &FaultResult, lang: Lang, markdown: bool) -> [String; 9] {
-    let FaultResult {
-        strategy,
-        sold,
-        lost,
-        doubled,
-        refused,
-        unknown,
-        min_done,
-        ..
-    } = cell;
-    let gap = cell
-        .without_service_ms
-        .map_or("–".to_owned(), |ms| format!("{:.1}", ms as f64 / 1000.0));
+    let FaultResult { strategy, sold, lost, doubled, refused, unknown, min_done, .. } = cell;
+    let gap = cell.without_service_ms.map_or("–".to_owned(), |ms| format!("{:.1}", ms as f64 / 1000.0));
     let unknown = match unknown {
         0 => "0".to_owned(),
         _ => format!("{unknown} ({min_done})"),
@@ -182,9 +165,7 @@ fn row(fault: Fault, cell: &FaultResult, lang: Lang, markdown: bool) -> [String;
     };
     let [sold, lost, doubled, refused] = [sold, lost, doubled, refused].map(ToString::to_string);
     let fault = lang.of(fault.words()).to_owned();
-    [
-        fault, strategy, sold, lost, doubled, refused, unknown, gap, promise,
-    ]
+    [fault, strategy, sold, lost, doubled, refused, unknown, gap, promise]
 }
 
 #[cfg(test)]

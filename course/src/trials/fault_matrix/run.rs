@@ -57,10 +57,7 @@ impl<'a> Goods<'a> {
     /// Makes a product for a strategy, or a voucher for a step of the seckill.
     async fn of(on: &'a Cluster, slug: &str) -> Result<Self, NoVerdict> {
         let Some(strategy) = stock::find(slug) else {
-            return Ok(Self::Voucher(
-                on.create_voucher_on_sale(STOCK).await?,
-                AtomicI64::new(0),
-            ));
+            return Ok(Self::Voucher(on.create_voucher_on_sale(STOCK).await?, AtomicI64::new(0)));
         };
         let product = on.create_product_on_each_node(STOCK).await?;
         Ok(Self::Product(product, strategy.spec.store))
@@ -142,11 +139,7 @@ impl StrategyUnderTest<'_> {
 
 /// Restarts the instances, and has all strategies of an engine sell while its server is broken and mended; returns their
 /// results. Fails if one does not sell before, or does not notice a fault that it must notice.
-pub(super) async fn run(
-    own: &OwnLab,
-    engine: &'static Engine,
-    fault: Fault,
-) -> Result<FaultRun, NoVerdict> {
+pub(super) async fn run(own: &OwnLab, engine: &'static Engine, fault: Fault) -> Result<FaultRun, NoVerdict> {
     let on = &own.cluster;
     // Restarted instances connect to their first server again, also if the last fault has sent them to another.
     for instance in &on.servers()?.instances {
@@ -168,18 +161,14 @@ pub(super) async fn run(
         at.map(move |at| move || one.buy_at(at))
     });
     let all_sell = async |since| {
-        let sold = tried
-            .iter()
-            .map(|one| one.purchases.wait_for_sales(since, RECOVERY_TIMEOUT));
+        let sold = tried.iter().map(|one| one.purchases.wait_for_sales(since, RECOVERY_TIMEOUT));
         join_all(sold).await
     };
     let broken = async {
         let sells = all_sell(Instant::now()).await;
         if let Some((one, _)) = tried.iter().zip(&sells).find(|(_, sold)| sold.is_none()) {
             let slug = one.slug;
-            return Err(NoVerdict::failed(format!(
-                "{slug} does not sell, and nothing is broken"
-            )));
+            return Err(NoVerdict::failed(format!("{slug} does not sell, and nothing is broken")));
         }
         let since = Instant::now();
         break_and_mend(own, engine.breaks, fault).await?;
@@ -197,19 +186,12 @@ pub(super) async fn run(
     for one in tried {
         one.goods.remove().await?;
     }
-    if let Some(cell) = cells
-        .iter()
-        .find(|cell| engine.must_be_noticed(fault) && !cell.was_noticed())
-    {
+    if let Some(cell) = cells.iter().find(|cell| engine.must_be_noticed(fault) && !cell.was_noticed()) {
         let (engine, slug) = (engine.id, &cell.strategy);
         let why = format!("{engine}, {fault:?}: {slug} sold on, as if nothing were broken");
         return Err(NoVerdict::failed(why));
     }
-    Ok(FaultRun {
-        engine: engine.id.to_owned(),
-        fault,
-        cells,
-    })
+    Ok(FaultRun { engine: engine.id.to_owned(), fault, cells })
 }
 
 /// Injects the fault, mends it after [`FAULT_DURATION`], and, if Sentinels lead, waits until the old primary is a replica. A leader of
@@ -267,8 +249,7 @@ async fn leading_redis(on: &Cluster) -> Result<(&'static str, String), NoVerdict
     let none = || NoVerdict::failed("the Sentinels know nobody who leads");
     let sentinel = at.sentinels.first().ok_or_else(none)?;
     let mut sentinel = redis_at(&sentinel.url).await?;
-    let known: Vec<HashMap<String, String>> =
-        send_command(&mut sentinel, &["SENTINEL", "MASTERS"]).await?;
+    let known: Vec<HashMap<String, String>> = send_command(&mut sentinel, &["SENTINEL", "MASTERS"]).await?;
     let port = known.first().and_then(|known| known.get("port"));
     let port = port.ok_or_else(none)?;
     let members = at.redis.iter().chain(&at.replicas);
@@ -300,19 +281,13 @@ async fn wait_until_replica(led: &str) -> Result<(), NoVerdict> {
 /// Waits until all instances are ready; fails after [`RECOVERY_TIMEOUT`].
 async fn wait_until_all_ready(on: &Cluster) -> Result<(), NoVerdict> {
     let instances = on.instances().iter();
-    try_join_all(instances.map(|at| wait_until_ready(on, at)))
-        .await
-        .map(drop)
+    try_join_all(instances.map(|at| wait_until_ready(on, at))).await.map(drop)
 }
 
 async fn wait_until_ready(on: &Cluster, at: &str) -> Result<(), NoVerdict> {
     let url = format!("{at}/health/ready");
     let ready = async {
-        while !on
-            .get(&url)
-            .await
-            .is_ok_and(|answer| answer.status.is_success())
-        {
+        while !on.get(&url).await.is_ok_and(|answer| answer.status.is_success()) {
             sleep(POLL_PAUSE).await;
         }
     };

@@ -19,11 +19,7 @@ struct BurstResult {
 }
 
 /// Claim: a burst of requests to `route` is limited as the lesson says; so is a second burst, if the lesson has one.
-pub(super) async fn burst_is_limited(
-    on: &Cluster,
-    burst: &Burst,
-    route: &str,
-) -> Result<Observation, NoVerdict> {
+pub(super) async fn burst_is_limited(on: &Cluster, burst: &Burst, route: &str) -> Result<Observation, NoVerdict> {
     sleep(Duration::from_secs_f64(burst.quiet_s)).await;
     let url = format!("{}{}", on.address(burst.on), route);
     let urls = vec![url; burst.requests];
@@ -101,13 +97,7 @@ mod tests {
     use oversell::claims::{SecondBurst, Target};
 
     fn came(through: usize, slowest_s: f64, slowest_refused_s: f64, took_s: f64) -> BurstResult {
-        BurstResult {
-            through,
-            slowest_s,
-            slowest_refused_s,
-            took_s,
-            ..BurstResult::default()
-        }
+        BurstResult { through, slowest_s, slowest_refused_s, took_s, ..BurstResult::default() }
     }
 
     #[test]
@@ -120,10 +110,7 @@ mod tests {
             more_per_second: 10.0,
             slowest_s: Some([0.0, 1.0]),
             refused_s: Some(0.5),
-            again: Some(SecondBurst {
-                after_s: 0.5,
-                through: [4, 7],
-            }),
+            again: Some(SecondBurst { after_s: 0.5, through: [4, 7] }),
             quiet_s: 0.0,
         };
         let at_first = came(10, 0.1, 0.1, 0.1);
@@ -140,11 +127,7 @@ mod tests {
             (came(10, 2.0, 0.1, 2.0), 5, false),
         ] {
             let again = came(again, 0.1, 0.1, 0.1);
-            assert_eq!(
-                is_within_bounds(&bucket, &first, Some(&again)),
-                expected,
-                "{first:?}"
-            );
+            assert_eq!(is_within_bounds(&bucket, &first, Some(&again)), expected, "{first:?}");
         }
     }
 }

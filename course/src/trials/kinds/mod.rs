@@ -24,10 +24,7 @@ use oversell::{
 use oversell_lab::terminal::bilingual::Bilingual;
 
 /// Tries a lesson, on our service and on the library that the text names.
-pub(super) async fn try_claim(
-    on: &Cluster,
-    lesson: &'static Lesson,
-) -> Result<Observation, NoVerdict> {
+pub(super) async fn try_claim(on: &Cluster, lesson: &'static Lesson) -> Result<Observation, NoVerdict> {
     let ours = try_ours(on, lesson).await;
     match &lesson.theirs {
         Some(script) => reference::try_claim(on, script, ours).await,
@@ -36,10 +33,7 @@ pub(super) async fn try_claim(
 }
 
 /// Tries the twin of a lesson, on our service and on the library that the text names.
-pub(super) async fn try_twin(
-    on: &Cluster,
-    lesson: &'static Lesson,
-) -> Result<Observation, NoVerdict> {
+pub(super) async fn try_twin(on: &Cluster, lesson: &'static Lesson) -> Result<Observation, NoVerdict> {
     let ours = try_our_twin(on, lesson).await;
     match &lesson.theirs {
         Some(script) => reference::try_twin(on, script, ours).await,
@@ -74,38 +68,20 @@ async fn try_our_twin(on: &Cluster, lesson: &'static Lesson) -> Result<Observati
 }
 
 /// Runs one experiment of a lesson.
-async fn run_kind(
-    on: &Cluster,
-    lesson: &Lesson,
-    run: &'static Run,
-) -> Result<Observation, NoVerdict> {
+async fn run_kind(on: &Cluster, lesson: &Lesson, run: &'static Run) -> Result<Observation, NoVerdict> {
     match run {
         Run::All(_) => Err(NoVerdict::failed("a list stands in a list")),
         Run::Replay => flaw_and_cure(on, lesson.id, [false, true]).await,
-        Run::Exact {
-            strategy,
-            on: targets,
-            threads,
-            loops,
-        } => sells_exactly(on, strategy, targets, *threads, *loops).await,
-        Run::Oversells {
-            strategy,
-            on: target,
-        } => oversells(on, strategy, *target).await,
-        Run::Compared {
-            first,
-            second,
-            says,
-            otherwise,
-        } => compare_rates(on, *first, *second, *says, *otherwise).await,
+        Run::Exact { strategy, on: targets, threads, loops } => {
+            sells_exactly(on, strategy, targets, *threads, *loops).await
+        }
+        Run::Oversells { strategy, on: target } => oversells(on, strategy, *target).await,
+        Run::Compared { first, second, says, otherwise } => compare_rates(on, *first, *second, *says, *otherwise).await,
         Run::RetriesGrow(strategy) => retries_grow(on, strategy).await,
         Run::FewThenMostFail(strategy) => few_then_most_fail(on, strategy).await,
-        Run::Crowd {
-            step,
-            on: target,
-            orders_each,
-            comes_to,
-        } => orders::crowd_gets_verdict(on, step, *target, *orders_each, *comes_to).await,
+        Run::Crowd { step, on: target, orders_each, comes_to } => {
+            orders::crowd_gets_verdict(on, step, *target, *orders_each, *comes_to).await
+        }
         Run::RefusedBeside(step) => order_locks::concurrent_order_is_refused(on, step).await,
         Run::Deadlock(slug) => deadlocks::play_deadlock_and_cure(on, slug, [false, true]).await,
         Run::Burst(burst) => limits::burst_is_limited(on, burst, burst.route).await,
@@ -117,49 +93,19 @@ async fn run_kind(
 }
 
 /// Runs one experiment on a system in which the claim is false.
-async fn run_kind_of_twin(
-    on: &Cluster,
-    lesson: &Lesson,
-    run: &'static Run,
-) -> Result<Observation, NoVerdict> {
+async fn run_kind_of_twin(on: &Cluster, lesson: &Lesson, run: &'static Run) -> Result<Observation, NoVerdict> {
     match run {
         Run::Replay => flaw_and_cure(on, lesson.id, [false, false]).await,
-        Run::Exact {
-            on: targets,
-            threads,
-            loops,
-            ..
-        } => sells_exactly(on, OVERSELLS, targets, *threads, *loops).await,
+        Run::Exact { on: targets, threads, loops, .. } => sells_exactly(on, OVERSELLS, targets, *threads, *loops).await,
         Run::Oversells { on: target, .. } => oversells(on, EXACT, *target).await,
-        Run::Compared {
-            first,
-            second,
-            says,
-            otherwise,
-        } => compare_rates(on, *second, *first, *says, *otherwise).await,
+        Run::Compared { first, second, says, otherwise } => compare_rates(on, *second, *first, *says, *otherwise).await,
         Run::RetriesGrow(_) => retries_grow(on, EXACT).await,
         Run::FewThenMostFail(_) => few_then_most_fail(on, EXACT).await,
-        Run::Crowd {
-            on: target,
-            orders_each,
-            comes_to,
-            ..
-        } => {
-            orders::crowd_gets_verdict(
-                on,
-                step_with_another_verdict(*comes_to),
-                *target,
-                *orders_each,
-                *comes_to,
-            )
-            .await
+        Run::Crowd { on: target, orders_each, comes_to, .. } => {
+            orders::crowd_gets_verdict(on, step_with_another_verdict(*comes_to), *target, *orders_each, *comes_to).await
         }
         Run::RefusedBeside(_) => {
-            order_locks::concurrent_order_is_refused(
-                on,
-                step_with_another_verdict(OrdersVerdict::Exact),
-            )
-            .await
+            order_locks::concurrent_order_is_refused(on, step_with_another_verdict(OrdersVerdict::Exact)).await
         }
         Run::Deadlock(slug) => deadlocks::play_deadlock_and_cure(on, slug, [true, true]).await,
         Run::Burst(burst) => limits::burst_is_limited(on, burst, UNLIMITED).await,
@@ -190,10 +136,7 @@ async fn oversells(on: &Cluster, strategy: &str, target: Target) -> Result<Obser
     let row = on.send_course_load(strategy, target).await?;
     let (sold, gone) = (row.counts.sold.cast_signed(), row.pieces_gone());
     let holds = row.verdict == Verdict::Oversold && oversells_by_far(sold, gone);
-    let said = words!(
-        "说的是至少占卖出的 10%。",
-        "At least 10 % of what was sold is claimed."
-    );
+    let said = words!("说的是至少占卖出的 10%。", "At least 10 % of what was sold is claimed.");
     let words = Words::join(&[describe_sale(&row), said], ["", " "]);
     Ok(Observation::holds(holds, words).sales([&row]))
 }
@@ -240,9 +183,7 @@ async fn compare_rates(
     otherwise: Option<Bilingual>,
 ) -> Result<Observation, NoVerdict> {
     let ratio = on.measure_ratio(first, second, says).await?;
-    let mut seen = Observation::holds(true, describe_ratio(&ratio))
-        .require_ratio(says, ratio.ratio)
-        .ratios([ratio]);
+    let mut seen = Observation::holds(true, describe_ratio(&ratio)).require_ratio(says, ratio.ratio).ratios([ratio]);
     if let (ClaimVerdict::NotReproduced, Some(why)) = (seen.verdict, otherwise) {
         seen.words = Words::join(&[seen.words, Words::new(why.zh, why.en)], ["", " "]);
     }
@@ -255,21 +196,12 @@ const MIN_RETRY_GROWTH: f64 = 1.5;
 /// Claim: 100 connections retry more often per piece than 10 under the same load.
 async fn retries_grow(on: &Cluster, strategy: &'static str) -> Result<Observation, NoVerdict> {
     let (few, many, seen) = count_retries(on, strategy, 10).await?;
-    let said = words!(
-        "说的是 {MIN_RETRY_GROWTH} 倍以上。",
-        "{MIN_RETRY_GROWTH} times as many or more is claimed."
-    );
-    Ok(seen.and(Observation::holds(
-        many > 0.0 && many >= MIN_RETRY_GROWTH * few,
-        said,
-    )))
+    let said = words!("说的是 {MIN_RETRY_GROWTH} 倍以上。", "{MIN_RETRY_GROWTH} times as many or more is claimed.");
+    Ok(seen.and(Observation::holds(many > 0.0 && many >= MIN_RETRY_GROWTH * few, said)))
 }
 
 /// Claim: with 2 connections few attempts fail, with 100 most do.
-async fn few_then_most_fail(
-    on: &Cluster,
-    strategy: &'static str,
-) -> Result<Observation, NoVerdict> {
+async fn few_then_most_fail(on: &Cluster, strategy: &'static str) -> Result<Observation, NoVerdict> {
     let (few, many, seen) = count_retries(on, strategy, 2).await?;
     // One retry per piece: half of the attempts fail.
     let said = words!(
@@ -281,21 +213,14 @@ async fn few_then_most_fail(
 
 /// Sends 2000 requests to one instance, from `few` connections and from 100. Returns the retries per piece of each, 0 where the
 /// answers tell none, and an observation that holds.
-async fn count_retries(
-    on: &Cluster,
-    strategy: &'static str,
-    few: usize,
-) -> Result<(f64, f64, Observation), NoVerdict> {
+async fn count_retries(on: &Cluster, strategy: &'static str, few: usize) -> Result<(f64, f64, Observation), NoVerdict> {
     let mut rows = Vec::new();
     for threads in [few, 100] {
         let mut plan = on.course_load(strategy, Target::OneInstance);
         (plan.threads, plan.loops) = (threads, 2000 / threads);
         rows.push(on.send_load(plan).await?);
     }
-    let retries: Vec<_> = rows
-        .iter()
-        .map(|row| row.contention.map_or(0.0, |all| all.retries_per_sold))
-        .collect();
+    let retries: Vec<_> = rows.iter().map(|row| row.contention.map_or(0.0, |all| all.retries_per_sold)).collect();
     let words = words!(
         "每卖一件，{few} 个线程重试 {:.2} 次，100 个线程重试 {:.2} 次。",
         "Retries for each piece: {:.2} from {few} threads, {:.2} from 100.",
@@ -311,15 +236,9 @@ async fn count_retries(
 fn describe_ratio(ratio: &Ratio) -> Words {
     let told = explain_ratio(ratio.says, ratio.ratio, ratio.failed);
     let [first, second] = ratio.names();
-    let (one, other) = (
-        rate(ratio.first.per_sec.median),
-        rate(ratio.second.per_sec.median),
-    );
+    let (one, other) = (rate(ratio.first.per_sec.median), rate(ratio.second.per_sec.median));
     Words::new(
-        format!(
-            "{} 每秒 {one}，{} 每秒 {other}：{}",
-            first.zh, second.zh, told.zh
-        ),
+        format!("{} 每秒 {one}，{} 每秒 {other}：{}", first.zh, second.zh, told.zh),
         format!("{} {one}/s, {} {other}/s: {}", first.en, second.en, told.en),
     )
 }
@@ -330,13 +249,9 @@ mod tests {
 
     #[test]
     fn a_small_oversale_is_not_one_by_far() {
-        for (sold, gone, far) in [
-            (5000, 4999, false),
-            (5000, 4501, false),
-            (5000, 4500, true),
-            (5000, 130, true),
-            (0, 0, false),
-        ] {
+        for (sold, gone, far) in
+            [(5000, 4999, false), (5000, 4501, false), (5000, 4500, true), (5000, 130, true), (0, 0, false)]
+        {
             assert_eq!(oversells_by_far(sold, gone), far, "{sold} {gone}");
         }
     }
@@ -352,11 +267,7 @@ mod tests {
             (NotReproduced, Reproduced, NotReproduced),
         ] {
             let seen = |verdict| Observation::of(verdict, Words::default());
-            assert_eq!(
-                seen(first).and(seen(second)).verdict,
-                both,
-                "{first:?} {second:?}"
-            );
+            assert_eq!(seen(first).and(seen(second)).verdict, both, "{first:?} {second:?}");
         }
     }
 }

@@ -23,10 +23,7 @@ pub(super) async fn crowd_gets_verdict(
     let holds = has_verdict(verdict, &ordered.faults, [placed, written, failed], all);
     let place = target.words();
     let words = Words::new(
-        format!(
-            "{step}，{}：{pieces} 件，{written} 单，超卖 {oversold} 件，重复的 {twice} 单。",
-            place.zh
-        ),
+        format!("{step}，{}：{pieces} 件，{written} 单，超卖 {oversold} 件，重复的 {twice} 单。", place.zh),
         format!(
             "{step} on {}: {pieces} pieces, {written} orders, {oversold} oversold, {twice} beyond a user's first.",
             place.en
@@ -43,12 +40,7 @@ pub(super) async fn crowd_gets_verdict(
 
 /// Whether the checker reaches this verdict. To the checker missing orders are no fault, so for `exact` all orders must have
 /// been placed and written, and no request may have failed: `orders` has these three numbers.
-fn has_verdict(
-    verdict: OrdersVerdict,
-    faults: &[OrdersVerdict],
-    orders: [i64; 3],
-    all: i64,
-) -> bool {
+fn has_verdict(verdict: OrdersVerdict, faults: &[OrdersVerdict], orders: [i64; 3], all: i64) -> bool {
     match verdict {
         OrdersVerdict::Exact => faults.is_empty() && orders == [all, all, 0],
         fault => faults.contains(&fault),
@@ -74,16 +66,10 @@ pub(super) async fn order_twice_at_once(
         tokio::time::sleep(std::time::Duration::from_millis(500)).await;
         voucher.order(on.nginx(), step, 1, "").await
     };
-    let (first, second) = tokio::join!(
-        voucher.order(on.one_instance(), step, 1, "&hold_ms=1500"),
-        second
-    );
+    let (first, second) = tokio::join!(voucher.order(on.one_instance(), step, 1, "&hold_ms=1500"), second);
     first?;
     let (status, answer) = second?;
-    Ok((
-        status,
-        answer["title"].as_str().unwrap_or_default().to_owned(),
-    ))
+    Ok((status, answer["title"].as_str().unwrap_or_default().to_owned()))
 }
 
 #[cfg(test)]
@@ -106,10 +92,7 @@ mod tests {
             (Oversold, &[], [0, 0, 0], false),
         ] {
             let found = has_verdict(verdict, faults, placed_written_and_failed, 40);
-            assert_eq!(
-                found, holds,
-                "{verdict:?} {faults:?} {placed_written_and_failed:?}"
-            );
+            assert_eq!(found, holds, "{verdict:?} {faults:?} {placed_written_and_failed:?}");
         }
     }
 }

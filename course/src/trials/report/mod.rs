@@ -23,9 +23,7 @@ use serde_json::json;
 
 /// Renders the report of a run.
 pub(super) fn html(results: &CourseResults) -> Result<String, Failure> {
-    CourseReport::of(results)
-        .render()
-        .map_err(|e| unusable!("report: {e}"))
+    CourseReport::of(results).render().map_err(|e| unusable!("report: {e}"))
 }
 
 /// The report, as its template takes it.
@@ -82,22 +80,13 @@ impl<'a> CourseReport<'a> {
     fn of(results: &'a CourseResults) -> Self {
         let mut plays = Vec::new();
         let part = |chapter: &'static Chapter| {
-            let lessons = results
-                .lessons
-                .iter()
-                .filter(|tried| tried.chapter == chapter.id);
+            let lessons = results.lessons.iter().filter(|tried| tried.chapter == chapter.id);
             ChapterReport {
                 chapter,
-                lessons: lessons
-                    .filter_map(|tried| LessonReport::of(tried, &mut plays))
-                    .collect(),
+                lessons: lessons.filter_map(|tried| LessonReport::of(tried, &mut plays)).collect(),
             }
         };
-        let chapters = ALL
-            .iter()
-            .map(part)
-            .filter(|part| !part.lessons.is_empty())
-            .collect();
+        let chapters = ALL.iter().map(part).filter(|part| !part.lessons.is_empty()).collect();
         // An event must not end the script element.
         let races = json!(plays).to_string().replace('<', r"\u003c");
         Self {
@@ -131,26 +120,13 @@ impl<'a> LessonReport<'a> {
     /// The figures of a tried lesson for the page; adds its races to `plays`. `None` if the course has no such lesson.
     fn of(tried: &'a TrialResult, plays: &mut Vec<&'a PlayedRace>) -> Option<Self> {
         let figures = &tried.seen.figures;
-        let longest = figures
-            .sales
-            .iter()
-            .map(|sale| sale.sold.max(sale.gone))
-            .max()
-            .unwrap_or(1)
-            .max(1) as f64;
+        let longest = figures.sales.iter().map(|sale| sale.sold.max(sale.gone)).max().unwrap_or(1).max(1) as f64;
         let percent = |pieces: i64| 100.0 * pieces.max(0) as f64 / longest;
-        let bar = |sale: &'a Sale| LoadBar {
-            sale,
-            gone: percent(sale.gone),
-            over: percent(sale.oversold),
-        };
+        let bar = |sale: &'a Sale| LoadBar { sale, gone: percent(sale.gone), over: percent(sale.oversold) };
         let happened = figures.plays.iter().filter(|play| !play.events.is_empty());
         let race = |play: &'a PlayedRace| {
             plays.push(play);
-            RaceDrawing {
-                number: plays.len() - 1,
-                play,
-            }
+            RaceDrawing { number: plays.len() - 1, play }
         };
         let races = happened.map(race).collect();
         Some(Self {
@@ -185,12 +161,7 @@ impl<'a> RatioScale<'a> {
     /// Places a ratio on an axis from 1/16 to 16; a ratio beyond it is drawn at its end.
     fn of(ratio: &'a Ratio) -> Self {
         let at = |times: f64| (50.0 + 50.0 * times.log2() / 4.0).clamp(0.0, 100.0);
-        Self {
-            ratio,
-            median: at(ratio.ratio.median),
-            min: at(ratio.ratio.min),
-            max: at(ratio.ratio.max),
-        }
+        Self { ratio, median: at(ratio.ratio.median), min: at(ratio.ratio.min), max: at(ratio.ratio.max) }
     }
 
     fn sides(&self) -> [(Words, &MeasuredRate); 2] {

@@ -5,18 +5,15 @@ use std::collections::BTreeSet;
 
 /// This module and all that it imports. Nothing in it ends a script element.
 pub(super) fn script(module: &str) -> String {
-    let script = link(&[module.to_owned()], &BTreeSet::new(), |path, _| {
-        unreachable!("a report needs no other file, as {path}")
-    });
+    let script =
+        link(&[module.to_owned()], &BTreeSet::new(), |path, _| unreachable!("a report needs no other file, as {path}"));
     script.replace("</", r"<\/")
 }
 
 /// The style rules for timelines; each is one line.
 pub(super) fn timeline_style() -> String {
     let style = text("style.css");
-    let rules = style
-        .lines()
-        .filter(|line| line.starts_with(".timeline") || line.starts_with(".still "));
+    let rules = style.lines().filter(|line| line.starts_with(".timeline") || line.starts_with(".still "));
     rules.collect::<Vec<_>>().join("\n")
 }
 

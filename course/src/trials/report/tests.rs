@@ -40,28 +40,14 @@ fn race() -> PlayedRace {
     PlayedRace {
         lesson: "2.2".into(),
         cured: false,
-        ends: ReplayResult {
-            sold: 2,
-            gone: 1,
-            inside: 2,
-            notes: String::new(),
-            forced: None,
-            as_meant: true,
-        },
+        ends: ReplayResult { sold: 2, gone: 1, inside: 2, notes: String::new(), forced: None, as_meant: true },
         said: Default::default(),
         events,
     }
 }
 
-fn tried(
-    id: &str,
-    verdict: ClaimVerdict,
-    with: impl FnOnce(Observation) -> Observation,
-) -> TrialResult {
-    let seen = with(Observation::of(
-        verdict,
-        Words::new("看到了", "this was seen"),
-    ));
+fn tried(id: &str, verdict: ClaimVerdict, with: impl FnOnce(Observation) -> Observation) -> TrialResult {
+    let seen = with(Observation::of(verdict, Words::new("看到了", "this was seen")));
     TrialResult::of("1", find(id).unwrap(), None, Ok(seen), Duration::ZERO)
 }
 
@@ -81,67 +67,37 @@ fn page() -> String {
         p99_ms: 98.0,
     };
     let rated = |target| MeasuredRate {
-        side: RateSide {
-            target,
-            ..RateSide::on_one_instance("mutex")
-        },
+        side: RateSide { target, ..RateSide::on_one_instance("mutex") },
         per_sec: Spread::from_values([900.0, 1100.0]),
     };
     let (first, second) = (rated(Target::ThreeBehindNginx), rated(Target::OneInstance));
-    let ratio = Ratio {
-        first,
-        second,
-        ratio: Spread::from_values([0.9, 1.2, 1.5]),
-        failed: 0,
-        says: RatioClaim::Faster,
-    };
-    let cure = PlayedRace {
-        cured: true,
-        ..race()
-    };
+    let ratio =
+        Ratio { first, second, ratio: Spread::from_values([0.9, 1.2, 1.5]), failed: 0, says: RatioClaim::Faster };
+    let cure = PlayedRace { cured: true, ..race() };
     let sold = |mut seen: Observation| {
         seen.figures.sales = vec![sale(0), sale(4870)];
         seen
     };
     let lessons = vec![
-        tried("1.1", ClaimVerdict::Reproduced, |seen| {
-            seen.plays([race(), cure])
-        }),
+        tried("1.1", ClaimVerdict::Reproduced, |seen| seen.plays([race(), cure])),
         tried("1.4", ClaimVerdict::NotReproduced, sold),
         tried("1.6.2", ClaimVerdict::Noise, |seen| seen.ratios([ratio])),
         tried("1.5", ClaimVerdict::Unavailable, |seen| seen),
     ];
-    html(&CourseResults {
-        conditions: Conditions::default(),
-        lessons,
-    })
-    .unwrap()
+    html(&CourseResults { conditions: Conditions::default(), lessons }).unwrap()
 }
 
 #[test]
 fn a_report_needs_nothing_else_and_draws_each_form_of_figures() {
     let page = page();
-    for foreign in [
-        "<script src",
-        "<link",
-        " src=",
-        "url(http",
-        "@import",
-        "https://",
-    ] {
+    for foreign in ["<script src", "<link", " src=", "url(http", "@import", "https://"] {
         assert!(!page.contains(foreign), "{foreign}");
     }
     for drawn in ["超卖</span>", "4,870", "≈", "class=\"over\""] {
         assert!(page.contains(drawn), "{drawn}");
     }
-    assert!(
-        page.contains("与上次完整运行不同"),
-        "what came out otherwise says so"
-    );
-    assert!(
-        !page.contains("<b>\"}"),
-        "an event cannot write into the page"
-    );
+    assert!(page.contains("与上次完整运行不同"), "what came out otherwise says so");
+    assert!(!page.contains("<b>\"}"), "an event cannot write into the page");
 }
 
 /// What a browser makes of the page, from a file and without a service.
@@ -149,14 +105,12 @@ fn a_report_needs_nothing_else_and_draws_each_form_of_figures() {
 fn the_pages_own_timeline_draws_the_races_in_both_languages() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
-    for (checked, words) in [
-        ("zh", ["删掉了 B 的锁", "unheard-of &lt;b&gt;"]),
-        ("en", ["deletes the lock of B", "unheard-of &lt;b&gt;"]),
-    ] {
-        let page = page().replace(" checked>", ">").replace(
-            &format!("id=\"{checked}\""),
-            &format!("id=\"{checked}\" checked"),
-        );
+    for (checked, words) in
+        [("zh", ["删掉了 B 的锁", "unheard-of &lt;b&gt;"]), ("en", ["deletes the lock of B", "unheard-of &lt;b&gt;"])]
+    {
+        let page = page()
+            .replace(" checked>", ">")
+            .replace(&format!("id=\"{checked}\""), &format!("id=\"{checked}\" checked"));
         let file = folder.join(format!("{checked}.html"));
         std::fs::write(&file, page).unwrap();
         let drawn = dom(&file, folder);
@@ -167,10 +121,7 @@ fn the_pages_own_timeline_draws_the_races_in_both_languages() {
             assert_eq!(drawn.matches(class).count(), times, "{checked}: {class}");
         }
         for kind in ["overlap", "stopped", "waits", "inside", "arrow"] {
-            assert!(
-                drawn.contains(&format!("data-kind=\"{kind}\"")),
-                "{checked}: {kind}"
-            );
+            assert!(drawn.contains(&format!("data-kind=\"{kind}\"")), "{checked}: {kind}");
         }
     }
 }
@@ -178,17 +129,10 @@ fn the_pages_own_timeline_draws_the_races_in_both_languages() {
 /// The page once its scripts have run.
 fn dom(file: &std::path::Path, folder: &std::path::Path) -> String {
     let shell = "/usr/bin/chromium-headless-shell";
-    let browser = if std::path::Path::new(shell).exists() {
-        shell
-    } else {
-        "chromium"
-    };
+    let browser = if std::path::Path::new(shell).exists() { shell } else { "chromium" };
     let shown = std::process::Command::new(browser)
         .args(["--headless", "--no-sandbox", "--disable-gpu", "--dump-dom"])
-        .arg(format!(
-            "--user-data-dir={}",
-            folder.join("profile").display()
-        ))
+        .arg(format!("--user-data-dir={}", folder.join("profile").display()))
         .arg(format!("file://{}", file.display()))
         .output()
         .expect("Chromium: `scripts/install test` installs it");

@@ -11,10 +11,7 @@ use std::{fs::Permissions, os::unix::fs::PermissionsExt, path::PathBuf};
 /// Real, effective, saved and file-system user of a process.
 fn users_of(pid: u32) -> Vec<String> {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
-    let users = status
-        .lines()
-        .find_map(|line| line.strip_prefix("Uid:"))
-        .unwrap();
+    let users = status.lines().find_map(|line| line.strip_prefix("Uid:")).unwrap();
     users.split_whitespace().map(str::to_owned).collect()
 }
 
@@ -26,21 +23,14 @@ async fn in_a_closed_folder_servers_run_as_the_user() {
         .permissions(Permissions::from_mode(0o700))
         .tempdir()
         .unwrap();
-    let lab = start(Options {
-        dir: Some(closed.path().join("lab")),
-        ..one_redis()
-    })
-    .await;
+    let lab = start(Options { dir: Some(closed.path().join("lab")), ..one_redis() }).await;
     let us = nix::unistd::geteuid();
     assert_eq!(users_of(lab.pid("redis").unwrap()), vec![us.to_string(); 4]);
     let warning = lab.warning().map(str::to_owned);
     lab.stop().await;
     match warning {
         Some(text) => {
-            assert!(
-                us.is_root() && text.contains("run as root") && text.contains("oversell-closed"),
-                "{text}"
-            )
+            assert!(us.is_root() && text.contains("run as root") && text.contains("oversell-closed"), "{text}")
         }
         None => assert!(!us.is_root(), "root was not told"),
     }
@@ -50,61 +40,37 @@ async fn in_a_closed_folder_servers_run_as_the_user() {
 async fn mysql_has_the_promised_settings_and_touches_no_files() {
     let lab = start(only_parts(&[Part::MySql])).await;
     let url = &lab.addresses().mysql.url;
-    for (query, value) in [
-        ("SELECT CAST(@@innodb_flush_log_at_trx_commit AS CHAR)", "1"),
-        ("SELECT CAST(@@log_bin AS CHAR)", "OFF"),
-    ] {
+    for (query, value) in
+        [("SELECT CAST(@@innodb_flush_log_at_trx_commit AS CHAR)", "1"), ("SELECT CAST(@@log_bin AS CHAR)", "OFF")]
+    {
         assert_eq!(query_text(url, query).await, value, "{query}");
     }
     // `tx_isolation` on MariaDB, `transaction_isolation` on MySQL; MariaDB 11.1 and later have both.
-    let isolation =
-        "SHOW VARIABLES WHERE Variable_name IN ('tx_isolation', 'transaction_isolation')";
+    let isolation = "SHOW VARIABLES WHERE Variable_name IN ('tx_isolation', 'transaction_isolation')";
     let mut connection = MySqlConnection::connect(url).await.unwrap();
-    let levels: Vec<(String, String)> = sqlx::query_as(isolation)
-        .fetch_all(&mut connection)
-        .await
-        .unwrap();
+    let levels: Vec<(String, String)> = sqlx::query_as(isolation).fetch_all(&mut connection).await.unwrap();
     assert!(!levels.is_empty());
     for (variable, level) in levels {
         assert_eq!(level, "REPEATABLE-READ", "{variable}");
     }
     let target = std::env::temp_dir().join(format!("oversell-outfile-{}", std::process::id()));
     let query = format!("SELECT 1 INTO OUTFILE '{}'", target.display());
-    let error = sqlx::query(&query)
-        .execute(&mut connection)
-        .await
-        .unwrap_err()
-        .to_string();
+    let error = sqlx::query(&query).execute(&mut connection).await.unwrap_err().to_string();
     assert!(error.contains("--secure-file-priv"), "{error}");
     assert!(!target.exists());
-    let read: Option<String> = sqlx::query_scalar("SELECT LOAD_FILE('/etc/hostname')")
-        .fetch_one(&mut connection)
-        .await
-        .unwrap();
+    let read: Option<String> =
+        sqlx::query_scalar("SELECT LOAD_FILE('/etc/hostname')").fetch_one(&mut connection).await.unwrap();
     assert_eq!(read, None);
     let folder = query_text(url, "SELECT CAST(@@secure_file_priv AS CHAR)").await;
-    assert_eq!(
-        std::fs::read_dir(folder).unwrap().count(),
-        0,
-        "the only folder that it may read is empty"
-    );
+    assert_eq!(std::fs::read_dir(folder).unwrap().count(), 0, "the only folder that it may read is empty");
     lab.stop().await;
 }
 
 /// The second node is the twin: it has no append-only file, and comes back empty.
 #[tokio::test]
 async fn only_the_main_redis_keeps_its_data_over_restart_and_kill() {
-    let mut lab = start(Options {
-        redis_ports: vec![0; 2],
-        ..only_parts(&[Part::Redis])
-    })
-    .await;
-    let nodes: Vec<String> = lab
-        .addresses()
-        .redis
-        .iter()
-        .map(|node| node.url.clone())
-        .collect();
+    let mut lab = start(Options { redis_ports: vec![0; 2], ..only_parts(&[Part::Redis]) }).await;
+    let nodes: Vec<String> = lab.addresses().redis.iter().map(|node| node.url.clone()).collect();
     for (kill, value) in [(false, 5000), (true, 4999)] {
         for (name, url) in ["redis", "redis-2"].iter().zip(&nodes) {
             let mut node = redis_at(url).await.unwrap();
@@ -131,11 +97,8 @@ async fn console_lines_carry_the_instance_name_and_logs_stay_out() {
     let (console, mut lines) = tokio::sync::mpsc::unbounded_channel();
     // This program stands for an instance: it prints two lines, logs one, and ends.
     let program = dir.join("talker");
-    std::fs::write(
-        &program,
-        "#!/bin/sh\necho '12:01:02.345 小明 测试读锁。。。。'\necho second\necho logged >&2\n",
-    )
-    .unwrap();
+    std::fs::write(&program, "#!/bin/sh\necho '12:01:02.345 小明 测试读锁。。。。'\necho second\necho logged >&2\n")
+        .unwrap();
     std::fs::set_permissions(&program, Permissions::from_mode(0o755)).unwrap();
     let options = Options {
         instance_ports: vec![0],
@@ -146,10 +109,7 @@ async fn console_lines_carry_the_instance_name_and_logs_stay_out() {
     };
     let port = start_error(options).await;
     let name = port.split_whitespace().nth(1).unwrap().to_owned();
-    assert_eq!(
-        lines.recv().await.unwrap(),
-        format!("{name} | 12:01:02.345 小明 测试读锁。。。。")
-    );
+    assert_eq!(lines.recv().await.unwrap(), format!("{name} | 12:01:02.345 小明 测试读锁。。。。"));
     assert_eq!(lines.recv().await.unwrap(), format!("{name} | second"));
     assert_eq!(lines.recv().await, None, "the log is no console");
     let log = std::fs::read_to_string(dir.join(format!("lab/instance-{name}.log"))).unwrap();
@@ -181,10 +141,7 @@ async fn concurrent_labs_share_one_seed_database_and_copy_it() {
     assert_eq!(entries(shared.path(), "lab-"), Vec::<PathBuf>::new());
     for folder in &folders {
         let ours = folder.join("data/ibdata1");
-        assert_eq!(
-            std::fs::read(&ours).unwrap(),
-            std::fs::read(seeds[0].join("ibdata1")).unwrap()
-        );
+        assert_eq!(std::fs::read(&ours).unwrap(), std::fs::read(seeds[0].join("ibdata1")).unwrap());
         std::fs::write(ours, "a lab writes in its own").unwrap();
     }
     assert!(seeds[0].join("ibdata1").metadata().unwrap().len() > 1_000_000);
@@ -198,11 +155,7 @@ async fn a_half_made_database_is_never_used() {
     let user = User::choose(shared.path(), &[]).0;
     let server = server_sharing(shared.path());
     let [given_up, next, twin] = ["given-up", "next", "twin"].map(|name| shared.path().join(name));
-    let begun = || {
-        entries(shared.path(), "lab-")
-            .iter()
-            .any(|making| making.join("mysql/data/ibdata1").exists())
-    };
+    let begun = || entries(shared.path(), "lab-").iter().any(|making| making.join("mysql/data/ibdata1").exists());
     tokio::select! {
         biased;
         _ = server.prepare(&given_up, user) => panic!("it was not to get that far"),
@@ -220,26 +173,14 @@ async fn a_half_made_database_is_never_used() {
 }
 
 fn entries(folder: &Path, prefix: &str) -> Vec<PathBuf> {
-    let all = std::fs::read_dir(folder)
-        .unwrap()
-        .map(|e| e.unwrap().path());
-    all.filter(|path| {
-        path.file_name()
-            .unwrap()
-            .to_str()
-            .unwrap()
-            .starts_with(prefix)
-    })
-    .collect()
+    let all = std::fs::read_dir(folder).unwrap().map(|e| e.unwrap().path());
+    all.filter(|path| path.file_name().unwrap().to_str().unwrap().starts_with(prefix)).collect()
 }
 
 /// If a server lacks a feature, the lessons that need it say so; the lab starts all the same.
 #[tokio::test]
 async fn a_redis_without_a_movable_clock_does_not_stop_the_lab() {
-    let folder = tempfile::Builder::new()
-        .permissions(Permissions::from_mode(0o755))
-        .tempdir()
-        .unwrap();
+    let folder = tempfile::Builder::new().permissions(Permissions::from_mode(0o755)).tempdir().unwrap();
     let program = folder.path().join("redis-server");
     let text = format!(
         "#!/bin/sh\n[ -z \"$LD_PRELOAD\" ] || kill -SEGV $$\nexec '{}' \"$@\"\n",
@@ -249,20 +190,12 @@ async fn a_redis_without_a_movable_clock_does_not_stop_the_lab() {
     std::fs::set_permissions(&program, Permissions::from_mode(0o755)).unwrap();
     let lab = start(Options {
         links: true,
-        servers: Servers {
-            redis_server: Some(program),
-            ..Servers::default()
-        },
+        servers: Servers { redis_server: Some(program), ..Servers::default() },
         ..one_redis()
     })
     .await;
-    let [why] = lab.unavailable_lessons() else {
-        panic!("{:?}", lab.unavailable_lessons())
-    };
-    assert!(
-        why.contains("clock") && why.contains("signal: 11 (SIGSEGV)"),
-        "{why}"
-    );
+    let [why] = lab.unavailable_lessons() else { panic!("{:?}", lab.unavailable_lessons()) };
+    assert!(why.contains("clock") && why.contains("signal: 11 (SIGSEGV)"), "{why}");
     let refused = lab.jump("redis", Duration::from_secs(1)).await;
     assert!(refused.unwrap_err().to_string().contains("cannot jump"));
     lab.stop().await;
@@ -276,10 +209,7 @@ async fn galera_on_mysql_is_refused_before_anything_starts() {
     std::fs::set_permissions(&program, Permissions::from_mode(0o755)).unwrap();
     let options = Options {
         galera: 3,
-        servers: Servers {
-            mysql_server: Some(program),
-            ..Servers::default()
-        },
+        servers: Servers { mysql_server: Some(program), ..Servers::default() },
         ..Options::default()
     };
     let refused = Lab::start(options).await.unwrap_err().to_string();

@@ -10,9 +10,7 @@
 //! Next to read: `queue.rs`.
 
 use super::queue::{self, FencedNode, Recipe};
-use super::{
-    Wait, is_session_over, node::Node, repeat_until_answered, to_lock_error, unavailable_error,
-};
+use super::{Wait, is_session_over, node::Node, repeat_until_answered, to_lock_error, unavailable_error};
 use crate::events::Observer;
 use crate::keeper::{Share, run_keeper};
 use crate::reentry::{HoldKind, OwnerEntry, Reentry, entry_of};
@@ -22,7 +20,8 @@ use tokio::time::timeout;
 use zookeeper_client::Error;
 
 /// The broken rule if an owner that reads asks for the write lock.
-const UPGRADE_RULE: &str = "its owner reads and cannot write before it has given that back: two of them would wait for ever";
+const UPGRADE_RULE: &str =
+    "its owner reads and cannot write before it has given that back: two of them would wait for ever";
 
 /// A lock's handle: where it queues, by which recipe, and for whom.
 #[derive(Debug, Clone)]
@@ -35,12 +34,7 @@ pub(in crate::zk) struct QueueHandle {
 
 impl QueueHandle {
     pub(in crate::zk) fn new(client: &ZkClient, recipe: &'static Recipe, path: &str) -> Self {
-        Self {
-            client: client.clone(),
-            recipe,
-            path: path.to_owned(),
-            owner: None,
-        }
+        Self { client: client.clone(), recipe, path: path.to_owned(), owner: None }
     }
 
     /// Returns the first node in the queue and its data; `None` if there is none.
@@ -55,33 +49,21 @@ impl QueueHandle {
 
     /// Takes a hold or shares the owner's, and makes a guard of it; tells the observer how that ended.
     pub(in crate::zk) async fn acquire(&self, wait: Duration) -> Result<Guard, LockError> {
-        let take = self
-            .client
-            .observer()
-            .report_acquire(&self.path, self.take_or_share(wait));
+        let take = self.client.observer().report_acquire(&self.path, self.take_or_share(wait));
         Ok(take.await?.make_guard(&self.client, &self.path))
     }
 
     /// Takes a new hold, or shares the owner's present one; [`LockError::Lost`] if that is lost. A writer that also reads
     /// gets a second node, without queueing, and the writer's token; a reader that asks to write gets [`LockError::Invalid`].
-    pub(in crate::zk) async fn take_or_share(
-        &self,
-        wait: Duration,
-    ) -> Result<Arc<NodeHold>, LockError> {
+    pub(in crate::zk) async fn take_or_share(&self, wait: Duration) -> Result<Arc<NodeHold>, LockError> {
         let (zk, path, recipe, wait) = (&self.client, &self.path, self.recipe, Wait::new(wait));
         let Some(owner) = self.owner else {
-            return Ok(NodeHold::of(
-                queue::queue_and_wait(zk, recipe, path, wait).await?,
-                None,
-            ));
+            return Ok(NodeHold::of(queue::queue_and_wait(zk, recipe, path, wait).await?, None));
         };
         // Each kind of lock in one directory is a lock of its own.
         let lock = format!("{path}/{}", recipe.markers[0]);
         let reentry = zk.0.shared.of::<Reentry<NodeHold>>();
-        let mut holds = reentry
-            .lock_entry(&lock, owner, wait.end)
-            .await
-            .ok_or_else(|| wait.taken_error(path))?;
+        let mut holds = reentry.lock_entry(&lock, owner, wait.end).await.ok_or_else(|| wait.taken_error(path))?;
         let entry = entry_of(&holds);
         let (same, other) = holds.same_and_other_kind(recipe.hold_kind);
         if let Some(hold) = same.upgrade() {
@@ -94,19 +76,14 @@ impl QueueHandle {
         let hold = match other.upgrade() {
             Some(writer) => {
                 let mut node = writer.node.with_marker(recipe.marker);
-                zk.while_alive(wait, node.create())
-                    .await?
-                    .map_err(|error| hold_error(error, path))?;
+                zk.while_alive(wait, node.create()).await?.map_err(|error| hold_error(error, path))?;
                 // Only now is it certain that no other writer came in between.
                 writer.reenter(zk, path, wait).await?;
                 // The new node's zxid is above those of the writers that wait behind it.
                 let fence = writer.fence;
                 NodeHold::of(FencedNode { node, fence }, Some(entry))
             }
-            None => NodeHold::of(
-                queue::queue_and_wait(zk, recipe, path, wait).await?,
-                Some(entry),
-            ),
+            None => NodeHold::of(queue::queue_and_wait(zk, recipe, path, wait).await?, Some(entry)),
         };
         *same = Arc::downgrade(&hold);
         Ok(hold)
@@ -208,17 +185,9 @@ pub(in crate::zk) struct NodeHold {
 
 impl NodeHold {
     /// Makes a hold of a node whose turn it is; `entry` is that of a named owner, which the hold keeps alive.
-    pub(in crate::zk) fn of(
-        FencedNode { node, fence }: FencedNode,
-        entry: Option<Arc<OwnerEntry<Self>>>,
-    ) -> Arc<Self> {
+    pub(in crate::zk) fn of(FencedNode { node, fence }: FencedNode, entry: Option<Arc<OwnerEntry<Self>>>) -> Arc<Self> {
         let sure_until = node.session().sure_until();
-        Arc::new(Self {
-            node,
-            fence,
-            sure_until,
-            _owner_entry: entry,
-        })
+        Arc::new(Self { node, fence, sure_until, _owner_entry: entry })
     }
 
     /// Checks that the node is still there, for a re-entry of its owner.
@@ -236,27 +205,16 @@ impl NodeHold {
                 repeat_until_answered(|| self.node.session().check_stat(&path)).await
             }
         };
-        let there = zk
-            .while_alive(wait, there)
-            .await?
-            .map_err(|error| hold_error(error, name))?;
+        let there = zk.while_alive(wait, there).await?.map_err(|error| hold_error(error, name))?;
         there.map(drop).ok_or_else(|| LockError::lost(name))
     }
 
     /// Makes one more guard of this hold, and spawns its keeper.
     pub(in crate::zk) fn make_guard(self: Arc<Self>, zk: &ZkClient, name: &str) -> Guard {
-        let (guard, keeper) =
-            Guard::with_sure_until(self.sure_until.clone(), name, Some(self.fence));
+        let (guard, keeper) = Guard::with_sure_until(self.sure_until.clone(), name, Some(self.fence));
         let (client, sure_until) = (zk.clone(), self.sure_until.clone());
-        let kept = run_keeper(
-            SessionShare {
-                hold: self,
-                name: name.to_owned(),
-                client: zk.clone(),
-            },
-            sure_until,
-            keeper,
-        );
+        let kept =
+            run_keeper(SessionShare { hold: self, name: name.to_owned(), client: zk.clone() }, sure_until, keeper);
         // The task ends with the client, after it has told the holder.
         zk.tasks().spawn(async move {
             tokio::select! {
@@ -275,20 +233,14 @@ impl NodeHold {
             Ok(Ok(true)) => Ok(()),
             Ok(Ok(false)) => Err(LockError::lost(name)),
             Ok(Err(error)) => Err(hold_error(error, &name)),
-            Err(_) => Err(unavailable_error(
-                "the release was not answered; it goes on in the background",
-            )),
+            Err(_) => Err(unavailable_error("the release was not answered; it goes on in the background")),
         }
     }
 }
 
 /// The error of a failed request of a hold: its loss, if the session is over.
 fn hold_error(error: Error, name: &str) -> LockError {
-    if is_session_over(&error) {
-        LockError::lost(name)
-    } else {
-        to_lock_error(error)
-    }
+    if is_session_over(&error) { LockError::lost(name) } else { to_lock_error(error) }
 }
 
 /// One guard's share of a hold, which lasts while the session does.

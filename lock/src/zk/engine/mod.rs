@@ -33,22 +33,15 @@ pub(super) fn unavailable_error(reason: impl Into<Cause>) -> LockError {
 /// [`LockError::Refused`] for a missing right or a quota, for example; [`LockError::Unavailable`] for all else.
 pub(super) fn to_lock_error(error: Error) -> LockError {
     match error {
-        Error::NoAuth
-        | Error::InvalidAcl
-        | Error::NoChildrenForEphemerals
-        | Error::QuotaExceeded => LockError::Refused {
-            server: SERVER,
-            reason: error.into(),
-        },
+        Error::NoAuth | Error::InvalidAcl | Error::NoChildrenForEphemerals | Error::QuotaExceeded => {
+            LockError::Refused { server: SERVER, reason: error.into() }
+        }
         error => unavailable_error(error),
     }
 }
 
 /// Turns these errors of an answer into `None`.
-pub(super) fn errors_to_none<T>(
-    errors: &[Error],
-    answer: Result<T, Error>,
-) -> Result<Option<T>, Error> {
+pub(super) fn errors_to_none<T>(errors: &[Error], answer: Result<T, Error>) -> Result<Option<T>, Error> {
     match answer {
         Err(error) if errors.contains(&error) => Ok(None),
         answer => answer.map(Some),
@@ -58,18 +51,12 @@ pub(super) fn errors_to_none<T>(
 /// Whether the answer was lost with its connection: the request may have been carried out, and the session may live on.
 /// The client holds the next request until it is connected again, so repeating does not spin.
 pub(super) fn is_unanswered(error: &Error) -> bool {
-    matches!(
-        error,
-        Error::ConnectionLoss | Error::SessionMoved | Error::Custom(_)
-    )
+    matches!(error, Error::ConnectionLoss | Error::SessionMoved | Error::Custom(_))
 }
 
 /// Whether the error says that the session is over for good: expired, closed or not allowed to log in.
 pub(super) fn is_session_over(error: &Error) -> bool {
-    matches!(
-        error,
-        Error::SessionExpired | Error::ClientClosed | Error::AuthFailed
-    )
+    matches!(error, Error::SessionExpired | Error::ClientClosed | Error::AuthFailed)
 }
 
 /// Repeats a request that may run twice, until it is answered or the session is over.
@@ -106,8 +93,7 @@ pub(super) fn check_path(path: &str) -> Result<(), LockError> {
         return Err(LockError::invalid(beginning, "a path has at most 64 KiB"));
     }
     let mut parts = path.split('/');
-    let sound =
-        |part: &str| !matches!(part, "" | "." | "..") && part.chars().all(is_allowed_in_path);
+    let sound = |part: &str| !matches!(part, "" | "." | "..") && part.chars().all(is_allowed_in_path);
     if parts.next() == Some("") && path.len() > 1 && parts.all(sound) {
         return Ok(());
     }
@@ -129,10 +115,7 @@ pub(super) struct Wait {
 
 impl Wait {
     pub(super) fn new(requested: Duration) -> Self {
-        Self {
-            requested,
-            end: deadline(requested),
-        }
+        Self { requested, end: deadline(requested) }
     }
 
     pub(super) fn taken_error(self, name: &str) -> LockError {
@@ -150,15 +133,7 @@ mod tests {
 
     #[test]
     fn a_path_has_sound_parts() {
-        for path in [
-            "/a",
-            "/curator/lock",
-            "/a b",
-            "/.a",
-            "/a..b",
-            "/锁",
-            "/\u{a0}\u{ffef}",
-        ] {
+        for path in ["/a", "/curator/lock", "/a b", "/.a", "/a..b", "/锁", "/\u{a0}\u{ffef}"] {
             assert!(check_path(path).is_ok(), "{path}");
         }
         for path in [
@@ -182,10 +157,7 @@ mod tests {
             "/\u{fff0}",
             "/🔒",
         ] {
-            assert!(
-                matches!(check_path(path), Err(LockError::Invalid { .. })),
-                "{path}"
-            );
+            assert!(matches!(check_path(path), Err(LockError::Invalid { .. })), "{path}");
         }
     }
 }

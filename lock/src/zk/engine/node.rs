@@ -61,17 +61,8 @@ impl Node {
     /// Makes a node that is not yet created; with a `name` it is not sequential.
     fn new(session: Arc<Session>, directory: &str, prefix: String, name: Option<String>) -> Self {
         let directory = directory.to_owned();
-        let address = NodeAddress {
-            session,
-            directory,
-            prefix,
-            name,
-        };
-        Self {
-            address,
-            may_exist: false,
-            line: None,
-        }
+        let address = NodeAddress { session, directory, prefix, name };
+        Self { address, may_exist: false, line: None }
     }
 
     /// A node with a uuid for its name, not yet created.
@@ -88,15 +79,8 @@ impl Node {
 
     /// A node with the number of `self` and another marker, not yet created.
     pub(in crate::zk) fn with_marker(&self, marker: &str) -> Self {
-        let number = self
-            .name()
-            .strip_prefix(&self.address.prefix)
-            .unwrap_or_default();
-        Self::exact(
-            self.session().clone(),
-            &self.address.directory,
-            protected_prefix(&format!("{marker}{number}")),
-        )
+        let number = self.name().strip_prefix(&self.address.prefix).unwrap_or_default();
+        Self::exact(self.session().clone(), &self.address.directory, protected_prefix(&format!("{marker}{number}")))
     }
 
     /// Creates the node exactly once, even across lost connections, and missing directories; returns its fencing token. After a
@@ -108,23 +92,10 @@ impl Node {
     pub(in crate::zk) async fn create(&mut self) -> Result<Fence, Error> {
         self.may_exist = true;
         loop {
-            let NodeAddress {
-                session,
-                directory,
-                prefix,
-                name,
-            } = &mut self.address;
-            let mode = if name.is_some() {
-                CreateMode::Ephemeral
-            } else {
-                CreateMode::EphemeralSequential
-            };
+            let NodeAddress { session, directory, prefix, name } = &mut self.address;
+            let mode = if name.is_some() { CreateMode::Ephemeral } else { CreateMode::EphemeralSequential };
             match session
-                .create(
-                    &format!("{directory}/{prefix}"),
-                    session.data.as_bytes(),
-                    &session.options(mode),
-                )
+                .create(&format!("{directory}/{prefix}"), session.data.as_bytes(), &session.options(mode))
                 .await
             {
                 Ok((stat, number)) => {
@@ -214,10 +185,7 @@ impl Drop for Node {
         }
         let (address, line) = (self.address.clone(), self.line.take());
         let end = self.address.session.end.clone();
-        let deletion = async move {
-            end.run_until_cancelled(address.delete_until_done(line))
-                .await
-        };
+        let deletion = async move { end.run_until_cancelled(address.delete_until_done(line)).await };
         self.address.session.tasks.spawn(deletion);
     }
 }
@@ -231,10 +199,7 @@ impl NodeAddress {
             self.session.list_children(&self.directory).await
         });
         let children = errors_to_none(&[Error::NoNode], listed.await)?.unwrap_or_default();
-        let Some(name) = children
-            .into_iter()
-            .find(|child| child.starts_with(&self.prefix))
-        else {
+        let Some(name) = children.into_iter().find(|child| child.starts_with(&self.prefix)) else {
             return Ok(None);
         };
         let stat = repeat_until_answered(|| self.session.check_stat(&self.path(&name))).await?;
@@ -243,11 +208,7 @@ impl NodeAddress {
 
     /// Deletes the node, if it has this version (`None`: any), and reports to the line that it is gone; `false` if it was gone
     /// already.
-    async fn delete(
-        &self,
-        version: Option<i32>,
-        line: &mut Option<LineMember>,
-    ) -> Result<bool, Error> {
+    async fn delete(&self, version: Option<i32>, line: &mut Option<LineMember>) -> Result<bool, Error> {
         let name = match &self.name {
             Some(name) => name.clone(),
             None => match self.find().await? {
@@ -258,10 +219,7 @@ impl NodeAddress {
         let mut next = line.as_ref().and_then(LineMember::next_waiter);
         let mut asked_before = false;
         let deleted = loop {
-            match self
-                .delete_if_next_exists(&name, version, next.as_ref())
-                .await
-            {
+            match self.delete_if_next_exists(&name, version, next.as_ref()).await {
                 Ok(()) => break true,
                 // The next waiter's node has gone, so the transaction was refused.
                 Err(MultiWriteError::OperationFailed { index: 1, .. }) => next = None,

@@ -25,10 +25,7 @@
 use super::{
     Wait, check_path, errors_to_none, is_session_over,
     node::Node,
-    queue_view::{
-        ContenderState, MAX_CHECKS, NodePlace, Predecessor, QueueKey, QueueView, WaitsFor,
-        list_nodes,
-    },
+    queue_view::{ContenderState, MAX_CHECKS, NodePlace, Predecessor, QueueKey, QueueView, WaitsFor, list_nodes},
     repeat_until_answered,
     request::repeat_request,
     session::Session,
@@ -98,10 +95,7 @@ pub(in crate::zk) async fn queue_and_wait(
         let queues = session.shared.of::<Registry<QueueKey, QueueView>>();
         let key = (directory.to_owned(), recipe.markers);
         let queue = queues.get_or_make(&key, |registration| QueueView::new(&key, registration));
-        match zk
-            .while_alive(wait, queue_once(session, &queue, recipe, wait))
-            .await?
-        {
+        match zk.while_alive(wait, queue_once(session, &queue, recipe, wait)).await? {
             Ok(QueueOutcome::First(turn)) => return Ok(turn),
             Ok(QueueOutcome::NodeGone) if Instant::now() < wait.end => {
                 tracing::debug!(directory, "our node was deleted: queueing again");
@@ -110,8 +104,7 @@ pub(in crate::zk) async fn queue_and_wait(
                 return Err(zk.not_acquired_error(wait, directory));
             }
             Ok(QueueOutcome::NumbersUsedUp) => {
-                let rule =
-                    "its directory's numbers are used up: it must be deleted when nobody uses it";
+                let rule = "its directory's numbers are used up: it must be deleted when nobody uses it";
                 return Err(LockError::invalid(directory, rule));
             }
             Err(error) if is_session_over(&error) => {
@@ -136,22 +129,14 @@ async fn queue_once(
         return Ok(QueueOutcome::NumbersUsedUp);
     }
     node.join_line(queue.join(&own));
-    let waiter = QueueWaiter {
-        session,
-        queue,
-        recipe,
-        own,
-        end: wait.end,
-    };
+    let waiter = QueueWaiter { session, queue, recipe, own, end: wait.end };
     match waiter.wait_until_first().await? {
         QueueWaitEnd::First => {
             node.report_turn();
             Ok(QueueOutcome::First(FencedNode { node, fence }))
         }
         QueueWaitEnd::TimedOut => {
-            timeout(waiter.session.timeout, node.delete(None))
-                .await
-                .ok();
+            timeout(waiter.session.timeout, node.delete(None)).await.ok();
             Ok(QueueOutcome::TimedOut)
         }
         QueueWaitEnd::NodeGone => Ok(QueueOutcome::NodeGone),
@@ -229,10 +214,7 @@ impl QueueWaiter<'_> {
     }
 
     /// Waits for a change of one of this process's contenders; `false` if the wait ended first.
-    async fn wait_for_change(
-        &self,
-        before: &mut watch::Receiver<ContenderState>,
-    ) -> Result<bool, Error> {
+    async fn wait_for_change(&self, before: &mut watch::Receiver<ContenderState>) -> Result<bool, Error> {
         tokio::select! {
             biased;
             _ = before.changed() => Ok(true),
@@ -261,10 +243,7 @@ impl QueueWaiter<'_> {
         let places = others.iter().chain([&self.own]);
         let paths: Vec<_> = places.map(|place| self.queue.node_path(place)).collect();
         let there = self.session.stats(&paths).await?;
-        let gone = others
-            .iter()
-            .zip(&there)
-            .filter(|(_, there)| there.is_none());
+        let gone = others.iter().zip(&there).filter(|(_, there)| there.is_none());
         self.queue.forget_nodes(gone.map(|(place, _)| place));
         Ok(there.last().is_some_and(Option::is_some))
     }
@@ -276,10 +255,7 @@ pub(in crate::zk) async fn first_node(
     directory: &str,
     markers: &[&str],
 ) -> Result<Option<String>, Error> {
-    Ok(list_nodes(session, directory)
-        .await?
-        .into_iter()
-        .min_by_key(|name| NodePlace::of(name, markers)))
+    Ok(list_nodes(session, directory).await?.into_iter().min_by_key(|name| NodePlace::of(name, markers)))
 }
 
 /// Returns the first node's name with its data, and no lease; `None` if there is no node.
@@ -292,13 +268,8 @@ pub(in crate::zk) async fn holder(
         while let Some(name) = first_node(&session, directory, markers).await? {
             let data = session.get_data(&format!("{directory}/{name}")).await;
             if let Some((data, _)) = errors_to_none(&[Error::NoNode], data)? {
-                let id = format!("{name} {}", String::from_utf8_lossy(&data))
-                    .trim_end()
-                    .to_owned();
-                return Ok(Some(Holder {
-                    id,
-                    remaining: None,
-                }));
+                let id = format!("{name} {}", String::from_utf8_lossy(&data)).trim_end().to_owned();
+                return Ok(Some(Holder { id, remaining: None }));
             }
         }
         Ok(None)
@@ -307,16 +278,9 @@ pub(in crate::zk) async fn holder(
 }
 
 /// Deletes the nodes of all that hold the lock by this recipe; returns whether there were any.
-pub(in crate::zk) async fn force_unlock(
-    zk: &ZkClient,
-    recipe: &Recipe,
-    directory: &str,
-) -> Result<bool, LockError> {
+pub(in crate::zk) async fn force_unlock(zk: &ZkClient, recipe: &Recipe, directory: &str) -> Result<bool, LockError> {
     // Lists only once, even after a lost answer: a second listing would show the next holder, which would be deleted too.
-    let names = repeat_request(zk, directory, |session| async move {
-        list_nodes(&session, directory).await
-    })
-    .await?;
+    let names = repeat_request(zk, directory, |session| async move { list_nodes(&session, directory).await }).await?;
     let held = holding_nodes(&names, recipe);
     for name in &held {
         repeat_request(zk, directory, |session| async move {
@@ -334,9 +298,7 @@ fn holding_nodes(names: &[String], recipe: &Recipe) -> Vec<String> {
     let places = names.iter().map(|name| NodePlace::of(name, recipe.markers));
     let places: BTreeSet<_> = places.collect();
     let until = |number: Option<&str>| {
-        let before = places
-            .iter()
-            .take_while(move |place| Some(&*place.number) != number);
+        let before = places.iter().take_while(move |place| Some(&*place.number) != number);
         before.map(|place| place.name.clone()).collect::<Vec<_>>()
     };
     if recipe.hold_kind == HoldKind::Shared {
@@ -363,12 +325,8 @@ mod tests {
             lists_again: true,
             hold_kind: HoldKind::Exclusive,
         };
-        const READ: Recipe = Recipe {
-            marker: "R-",
-            waits_for: |name| name.contains("W-"),
-            hold_kind: HoldKind::Shared,
-            ..WRITE
-        };
+        const READ: Recipe =
+            Recipe { marker: "R-", waits_for: |name| name.contains("W-"), hold_kind: HoldKind::Shared, ..WRITE };
         // The queue; the nodes that a reader's and a writer's `force_unlock` deletes.
         for (queue, readers, writers) in [
             ("", "", ""),

@@ -31,13 +31,8 @@ pub(super) struct NodePlace {
 impl NodePlace {
     /// Returns the place of the node `name`, whose number follows the last of these markers.
     pub(super) fn of(name: &str, markers: &[&str]) -> Self {
-        let ends = markers
-            .iter()
-            .filter_map(|marker| Some(name.rfind(marker)? + marker.len()));
-        Self {
-            number: name[ends.max().unwrap_or(0)..].to_owned(),
-            name: name.to_owned(),
-        }
+        let ends = markers.iter().filter_map(|marker| Some(name.rfind(marker)? + marker.len()));
+        Self { number: name[ends.max().unwrap_or(0)..].to_owned(), name: name.to_owned() }
     }
 
     /// Whether its number is valid: after 2^31 - 1 the server's numbers turn negative and sort before all others.
@@ -149,11 +144,7 @@ impl QueueView {
     pub(super) fn join(self: &Arc<Self>, place: &NodePlace) -> LineMember {
         let (state, told) = watch::channel(ContenderState::Waiting);
         self.contents.lock().own.insert(place.clone(), told);
-        LineMember {
-            queue: self.clone(),
-            place: place.clone(),
-            state,
-        }
+        LineMember { queue: self.clone(), place: place.clone(), state }
     }
 
     /// The state of the nearest waiter of this process that is before `own` and that `own` waits for; `None` if there is none.
@@ -165,38 +156,26 @@ impl QueueView {
     ) -> Option<watch::Receiver<ContenderState>> {
         let contents = self.contents.lock();
         let mut before = contents.own.range(..own).rev();
-        let waits =
-            |state: &watch::Receiver<ContenderState>| *state.borrow() == ContenderState::Waiting;
+        let waits = |state: &watch::Receiver<ContenderState>| *state.borrow() == ContenderState::Waiting;
         let found = before.find(|(place, state)| waits_for(&place.name) && waits(state));
         found.map(|(_, state)| state.clone())
     }
 
     /// Lists the directory, unless a listing was requested after `since`; returns whether it did.
-    pub(super) async fn ensure_listed_since(
-        &self,
-        since: Instant,
-        session: &Session,
-    ) -> Result<bool, Error> {
+    pub(super) async fn ensure_listed_since(&self, since: Instant, session: &Session) -> Result<bool, Error> {
         let mut last_listed_at = self.last_listed_at.lock().await;
         if *last_listed_at > Some(since) {
             return Ok(false);
         }
         let asked = Instant::now();
         let children = repeat_until_answered(|| list_nodes(session, &self.root)).await?;
-        self.contents.lock().nodes = children
-            .iter()
-            .map(|name| NodePlace::of(name, self.markers))
-            .collect();
+        self.contents.lock().nodes = children.iter().map(|name| NodePlace::of(name, self.markers)).collect();
         *last_listed_at = Some(asked);
         Ok(true)
     }
 
     /// The contender that `own` waits for by the last listing; `None` if `own` itself was not there.
-    pub(super) fn predecessor_of(
-        &self,
-        own: &NodePlace,
-        waits_for: WaitsFor,
-    ) -> Option<Predecessor> {
+    pub(super) fn predecessor_of(&self, own: &NodePlace, waits_for: WaitsFor) -> Option<Predecessor> {
         let contents = self.contents.lock();
         if !contents.nodes.contains(own) {
             return None;
@@ -213,9 +192,7 @@ impl QueueView {
             return Some(Predecessor::Own(state));
         }
         let others = before.filter(|place| !contents.own.contains_key(*place));
-        Some(Predecessor::Others(
-            others.take(MAX_CHECKS + 1).cloned().collect(),
-        ))
+        Some(Predecessor::Others(others.take(MAX_CHECKS + 1).cloned().collect()))
     }
 
     /// Forgets nodes that have gone.
@@ -229,14 +206,7 @@ impl QueueView {
     /// Forgets all nodes before `own` that it has waited for.
     pub(super) fn forget_before(&self, own: &NodePlace, waits_for: WaitsFor) {
         let waits = |place: &&NodePlace| waits_for(&place.name);
-        let before: Vec<_> = self
-            .contents
-            .lock()
-            .nodes
-            .range(..own)
-            .filter(waits)
-            .cloned()
-            .collect();
+        let before: Vec<_> = self.contents.lock().nodes.range(..own).filter(waits).cloned().collect();
         self.forget_nodes(&before);
     }
 
@@ -247,10 +217,7 @@ impl QueueView {
 
 /// Returns the names of all nodes in a directory, in no order; none if it is missing.
 pub(super) async fn list_nodes(session: &Session, directory: &str) -> Result<Vec<String>, Error> {
-    Ok(
-        errors_to_none(&[Error::NoNode], session.list_children(directory).await)?
-            .unwrap_or_default(),
-    )
+    Ok(errors_to_none(&[Error::NoNode], session.list_children(directory).await)?.unwrap_or_default())
 }
 
 #[cfg(test)]
@@ -267,8 +234,7 @@ mod tests {
             __READ__ __WRIT__: _c_b-__READ__0000000001 _c_a-__WRIT__0000000002 _c_c-__READ__0000000003";
         for order in orders.trim().lines() {
             let (markers, ordered) = order.split_once(':').unwrap();
-            let [markers, ordered] =
-                [markers, ordered].map(|words| words.split_whitespace().collect::<Vec<_>>());
+            let [markers, ordered] = [markers, ordered].map(|words| words.split_whitespace().collect::<Vec<_>>());
             let mut names: Vec<_> = ordered.iter().rev().copied().collect();
             names.sort_by_key(|name| NodePlace::of(name, &markers));
             assert_eq!(names, ordered);

@@ -7,8 +7,8 @@
 //! Next to read: `../client.rs`.
 
 use super::{
-    Wait, check_path, errors_to_none, is_session_over, is_unanswered, session::Session,
-    to_lock_error, unavailable_error,
+    Wait, check_path, errors_to_none, is_session_over, is_unanswered, session::Session, to_lock_error,
+    unavailable_error,
 };
 use crate::{LockError, zk::ZkClient};
 use std::{sync::Arc, time::Duration};
@@ -84,19 +84,14 @@ where
     let session = zk.live_session(wait.end + zk.timeout()).await?;
     match zk.while_alive(wait, request(session)).await {
         Err(error) => Err(unknown_outcome_error(error)),
-        Ok(Err(error)) if is_session_over(&error) || is_unanswered(&error) => {
-            Err(unknown_outcome_error(error))
-        }
+        Ok(Err(error)) if is_session_over(&error) || is_unanswered(&error) => Err(unknown_outcome_error(error)),
         Ok(answer) => errors_to_none(refusals, answer).map_err(to_lock_error),
     }
 }
 
 /// The error of a change that may have been made.
 fn unknown_outcome_error(reason: impl ToString) -> LockError {
-    unavailable_error(format!(
-        "{}; whether the change was made is not known",
-        reason.to_string()
-    ))
+    unavailable_error(format!("{}; whether the change was made is not known", reason.to_string()))
 }
 
 /// Creates a persistent node, and missing parents.
@@ -104,16 +99,9 @@ fn unknown_outcome_error(reason: impl ToString) -> LockError {
 /// # Errors
 ///
 /// [`Error::NodeExists`], or another error. Without an answer nothing is repeated.
-pub(in crate::zk) async fn create_persistent_node(
-    session: &Session,
-    path: &str,
-    data: &[u8],
-) -> Result<Stat, Error> {
+pub(in crate::zk) async fn create_persistent_node(session: &Session, path: &str, data: &[u8]) -> Result<Stat, Error> {
     loop {
-        match session
-            .create(path, data, &session.options(CreateMode::Persistent))
-            .await
-        {
+        match session.create(path, data, &session.options(CreateMode::Persistent)).await {
             Ok((stat, _)) => return Ok(stat),
             Err(Error::NoNode) => {
                 let (parent, _) = path.rsplit_once('/').ok_or(Error::NoNode)?;

@@ -32,9 +32,7 @@ use tokio::{
     time::{Instant, sleep, sleep_until, timeout},
 };
 use tokio_util::sync::CancellationToken;
-use zookeeper_client::{
-    Acls, Client, CreateMode, CreateOptions, Error, MultiReadResult, SessionState, Stat,
-};
+use zookeeper_client::{Acls, Client, CreateMode, CreateOptions, Error, MultiReadResult, SessionState, Stat};
 
 /// The first pause between attempts to connect; each further one is twice as long.
 const FIRST_RECONNECT_PAUSE: Duration = Duration::from_millis(50);
@@ -108,11 +106,7 @@ impl Session {
     /// Creates a missing chroot as a persistent node: ZooKeeper would delete an empty container.
     async fn make_chroot(&self) -> Result<(), Error> {
         // Checks first: below a parent that belongs to others, reading may be allowed where creating is not.
-        if self.chroot.is_empty()
-            || repeat_until_answered(|| self.server.check_stat(&self.chroot))
-                .await?
-                .is_some()
-        {
+        if self.chroot.is_empty() || repeat_until_answered(|| self.server.check_stat(&self.chroot)).await?.is_some() {
             return Ok(());
         }
         let options = self.options(CreateMode::Persistent);
@@ -198,23 +192,14 @@ pub(in crate::zk) struct Disconnection {
 
 impl ConnectionState {
     pub(in crate::zk) fn new() -> Self {
-        let lost = Disconnection {
-            since: Instant::now(),
-            reason: "not yet connected".into(),
-            sure_until: None,
-        };
-        Self {
-            connected: None,
-            lost,
-        }
+        let lost = Disconnection { since: Instant::now(), reason: "not yet connected".into(), sure_until: None };
+        Self { connected: None, lost }
     }
 
     /// Returns the session, if it is connected and not known to be over.
     pub(in crate::zk) fn live_session(&self) -> Option<&Arc<Session>> {
         // The client knows of an end a moment before the supervisor does.
-        self.connected
-            .as_ref()
-            .filter(|session| !session.state().is_terminated())
+        self.connected.as_ref().filter(|session| !session.state().is_terminated())
     }
 
     /// Returns the session if it is connected, and the last loss if not.
@@ -247,10 +232,7 @@ impl Supervisor {
     /// server ends both with the session's timeout.
     pub(in crate::zk) async fn run(self) {
         let mut last = None;
-        self.end
-            .clone()
-            .run_until_cancelled(self.keep_sessions(&mut last))
-            .await;
+        self.end.clone().run_until_cancelled(self.keep_sessions(&mut last)).await;
         ConnectionState::record_loss(&self.connection, "the client was closed");
         let Some(session) = last else { return };
         session.sure_until().end_now();
@@ -261,13 +243,9 @@ impl Supervisor {
             tracing::debug!(%error, "the session's nodes are left to its end");
         }
         drop(session);
-        let closed = async {
-            while !states.state().is_terminated() && !states.changed().await.is_terminated() {}
-        };
+        let closed = async { while !states.state().is_terminated() && !states.changed().await.is_terminated() {} };
         if cleared.is_err() || timeout(CLOSE_TIMEOUT, closed).await.is_err() {
-            tracing::warn!(
-                "zookeeper did not confirm the end of the session: what is left there goes with it"
-            );
+            tracing::warn!("zookeeper did not confirm the end of the session: what is left there goes with it");
         }
     }
 
@@ -303,11 +281,7 @@ impl Supervisor {
     /// Connects and makes the chroot, in one try; `keep_sessions` retries.
     async fn open_session(&self) -> Result<Arc<Session>, Error> {
         let sent = Instant::now();
-        let server = self
-            .options
-            .connector_with_options()
-            .connect(&self.options.connect)
-            .await?;
+        let server = self.options.connector_with_options().connect(&self.options.connect).await?;
         let sure_until = SureUntil::new(sent + server.session_timeout() * 2 / 3);
         let chroot = self.options.chroot.clone();
         let client = if chroot.is_empty() {
@@ -339,18 +313,15 @@ impl Supervisor {
         let mut state = session.state();
         loop {
             match state {
-                SessionState::SyncConnected => self
-                    .connection
-                    .send_modify(|connection| connection.connected = Some(session.clone())),
+                SessionState::SyncConnected => {
+                    self.connection.send_modify(|connection| connection.connected = Some(session.clone()))
+                }
                 SessionState::Disconnected | SessionState::ConnectedReadOnly => {
                     ConnectionState::record_loss(&self.connection, "the connection was lost");
                 }
                 SessionState::AuthFailed | SessionState::Expired | SessionState::Closed => {
                     tracing::warn!(session = %session.session_id(), %state, "zookeeper session over");
-                    return ConnectionState::record_loss(
-                        &self.connection,
-                        format!("the session is over: {state}"),
-                    );
+                    return ConnectionState::record_loss(&self.connection, format!("the session is over: {state}"));
                 }
             }
             state = states.changed().await;

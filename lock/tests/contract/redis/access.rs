@@ -81,11 +81,7 @@ impl Tls {
         let options = "--tls-cert-file server.pem --tls-key-file server.key --tls-ca-cert-file ca.pem --port 0";
         let options = format!("{options} --tls-auth-clients {asks_for_certificates} --tls-port");
         let (server, port) = own::server(&folder, &options)?;
-        Ok(Self {
-            folder,
-            server,
-            port,
-        })
+        Ok(Self { folder, server, port })
     }
 
     fn file(&self, name: &str) -> Result<Vec<u8>> {
@@ -136,21 +132,13 @@ async fn a_server_is_reached_by_tls_and_only_one_that_is_vouched_for(_: &Redis) 
 async fn a_server_that_asks_for_certificates_lets_in_who_shows_one(_: &Redis) -> Result {
     let (name, tls) = (name(), Tls::start("yes").await?);
     let (authority, key) = (tls.file("ca.pem")?, tls.file("server.key")?);
-    let shown = tls
-        .trusting()?
-        .certificate(tls.file("server.pem")?, &key[..]);
+    let shown = tls.trusting()?.certificate(tls.file("server.pem")?, &key[..]);
     pass(&answered(shown).await?.lock(&name)).await?;
     let nameless = RedisClient::new(tls.trusting()?)?.lock(&name);
     ensure_unavailable("without a certificate", nameless.try_acquire().await)?;
     for (what, broken) in [
-        (
-            "certificate",
-            tls.trusting()?.certificate(&b"no PEM"[..], &key[..]),
-        ),
-        (
-            "key",
-            tls.trusting()?.certificate(&authority[..], &b"no PEM"[..]),
-        ),
+        ("certificate", tls.trusting()?.certificate(&b"no PEM"[..], &key[..])),
+        ("key", tls.trusting()?.certificate(&authority[..], &b"no PEM"[..])),
         ("authorities", tls.options().authorities("no PEM")),
     ] {
         ensure_invalid(what, RedisClient::new(broken).map(drop))?;
@@ -164,10 +152,7 @@ const RIGHTS: &str = "~* &* +@read +@write +@scripting +@pubsub +@connection +ti
 /// A client whose user has these rights.
 async fn with_rights(redis: &Redis, rights: &str) -> Result<RedisClient> {
     let user = format!("user-{}", name().replace('/', ""));
-    let words: Vec<_> = ["SETUSER", &user, "on", ">secret"]
-        .into_iter()
-        .chain(rights.split(' '))
-        .collect();
+    let words: Vec<_> = ["SETUSER", &user, "on", ">secret"].into_iter().chain(rights.split(' ')).collect();
     acl(redis, &words).await?;
     let address = format!("redis://{user}:secret@{}", redis.host());
     RedisClient::connect(address).await.context("it connects")
@@ -183,11 +168,7 @@ async fn a_user_without_channels_is_told_what_was_done(redis: &'static Redis) ->
             let name = name();
             let what = format!("{} with {rights}", kind.name);
             // Readers wait only for a writer.
-            let holds = if kind.name == "redis_read" {
-                redis::write
-            } else {
-                kind.make
-            };
+            let holds = if kind.name == "redis_read" { redis::write } else { kind.make };
             let held = take(&holds(&client, &name, Ask::default())).await?;
             let waiter = spawn_acquire((kind.make)(&client, &name, Ask::default()));
             held.release().await.context(what.clone())?;
@@ -207,10 +188,7 @@ async fn a_user_without_channels_is_told_what_was_done(redis: &'static Redis) ->
         semaphore.acquire(1, SOON).await?.release().await?;
         ensure_equal("permits", semaphore.available_permits().await?, 1)?;
         let latch = client.latch(&name());
-        ensure!(
-            latch.try_set_count(NonZeroU32::MIN).await?,
-            "a latch with {rights}"
-        );
+        ensure!(latch.try_set_count(NonZeroU32::MIN).await?, "a latch with {rights}");
         latch.count_down().await.context("the last count")?;
         latch.wait(SOON).await?;
     }

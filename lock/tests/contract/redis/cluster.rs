@@ -22,15 +22,12 @@ use tokio::{
 };
 
 /// The kinds of one Redis, in a cluster.
-static KINDS: LazyLock<Vec<Kind<OnCluster>>> =
-    LazyLock::new(|| Redis::kinds().iter().map(on_cluster).collect());
+static KINDS: LazyLock<Vec<Kind<OnCluster>>> = LazyLock::new(|| Redis::kinds().iter().map(on_cluster).collect());
 
 /// A cluster is not one server, and the layer's tests do not use it.
 fn on_cluster(kind: &'static Kind<Redis>) -> Kind<OnCluster> {
     let can = kind.can.iter().copied();
-    let can: Vec<_> = can
-        .filter(|can| !matches!(can, OneServer | Layered))
-        .collect();
+    let can: Vec<_> = can.filter(|can| !matches!(can, OneServer | Layered)).collect();
     Kind {
         name: kind.name.replacen("redis", "cluster", 1).leak(),
         can: can.leak(),
@@ -178,13 +175,9 @@ async fn a_lock_outlives_the_move_of_its_slot(_: &Redis) -> Result {
     until("it is waited for", waited_for).await?;
 
     ensure_equal("from", cluster.begin_move(&name, to).await?, from)?;
-    held.extend(LEASE)
-        .await
-        .context("before its key has moved")?;
+    held.extend(LEASE).await.context("before its key has moved")?;
     cluster.move_keys(&name, from, to).await?;
-    held.extend(LEASE)
-        .await
-        .context("after its key has moved")?;
+    held.extend(LEASE).await.context("after its key has moved")?;
     ensure_taken("beside its holder", two.lock(&name).try_acquire().await)?;
     let plain = oversell_lab::clients::redis_at::redis_at(&cluster.nodes[from].url).await?;
     let twin = RedisClient::over(plain, RedisOptions::new(&cluster.nodes[from].url))?;
@@ -214,10 +207,7 @@ async fn a_lock_outlives_the_move_of_its_slot(_: &Redis) -> Result {
 async fn in_a_broken_cluster_nothing_is_sent_again(_: &Redis) -> Result {
     let cluster = OwnCluster::start().await?;
     let client = cluster.client(LEASE, LIMIT)?;
-    counts_right(&cluster, client.connection(), |connection| {
-        usize::from(connection.has_sent())
-    })
-    .await?;
+    counts_right(&cluster, client.connection(), |connection| usize::from(connection.has_sent())).await?;
     let twin = Repeating(client.connection());
     let twin = counts_right(&cluster, twin, |_| 1).await;
     caught(twin, "more than")
@@ -255,10 +245,7 @@ async fn counts_right<C: ConnectionLike + Send>(
     let done: usize = cluster.ask(&name, &["GET", &name]).await?;
     println!("{answered} answered, {unknown} unknown, {done} done");
     ensure!(done >= answered, "{done} done, but {answered} answered");
-    ensure!(
-        done <= answered + unknown,
-        "{done} done: more than {answered} answered and {unknown} unknown"
-    );
+    ensure!(done <= answered + unknown, "{done} done: more than {answered} answered and {unknown} unknown");
     Ok(())
 }
 
@@ -267,11 +254,7 @@ async fn counts_right<C: ConnectionLike + Send>(
 async fn in_a_broken_cluster_a_replica_takes_over(_: &Redis) -> Result {
     let cluster = OwnCluster::start().await?;
     let options = || cluster.options().timeout(Duration::from_secs(1));
-    let holder = RedisClient::new(
-        options()
-            .lease(Duration::from_secs(30))
-            .wait_replicas(Replicas::AtLeast(1)),
-    )?;
+    let holder = RedisClient::new(options().lease(Duration::from_secs(30)).wait_replicas(Replicas::AtLeast(1)))?;
     let other = RedisClient::new(options())?;
     let (name, elsewhere) = (name(), name());
     let guard = take(&holder.lock(&name)).await?;
@@ -279,12 +262,7 @@ async fn in_a_broken_cluster_a_replica_takes_over(_: &Redis) -> Result {
     let replica = cluster.replica_of(primary).await?;
     cluster.kill(primary).await?;
     cluster.until_primary(replica).await?;
-    let found = async || {
-        matches!(
-            other.lock(&name).try_acquire().await,
-            Err(LockError::Taken { .. })
-        )
-    };
+    let found = async || matches!(other.lock(&name).try_acquire().await, Err(LockError::Taken { .. }));
     until("another process sees the hold at the new primary", found).await?;
     guard.extend(LEASE).await.context("at the new primary")?;
     let waiter = spawn_acquire(other.lock(&name));
@@ -311,10 +289,7 @@ async fn in_a_broken_cluster_holds_keep_the_rules(_: &Redis) -> Result {
     });
     let twins: Vec<_> = twins.collect::<Answer<_>>()?;
     let verdict = disturbed(&cluster, &twins, &[0], &[Fault::Silence; 8]).await?;
-    ensure!(
-        matches!(verdict, Verdict::Broken(_)),
-        "the twins passed: {verdict:?}"
-    );
+    ensure!(matches!(verdict, Verdict::Broken(_)), "the twins passed: {verdict:?}");
     println!("the twins: {verdict:?}");
     Ok(())
 }
@@ -355,34 +330,15 @@ async fn disturbed(
     kinds: &[usize],
     faults: &[Fault],
 ) -> Result<Verdict> {
-    let promise = Promise {
-        permits: 0,
-        members: 0,
-        answer: SOON * 3,
-        news: BUSY * 2,
-    };
+    let promise = Promise { permits: 0, members: 0, answer: SOON * 3, news: BUSY * 2 };
     let objects: Vec<_> = (0..8)
-        .map(|n| Object {
-            name: name(),
-            kind: kinds[n % kinds.len()],
-            recorder: Recorder::new(promise),
-        })
+        .map(|n| Object { name: name(), kind: kinds[n % kinds.len()], recorder: Recorder::new(promise) })
         .collect();
-    let (over, holds, asked) = (
-        AtomicBool::new(false),
-        AtomicUsize::new(0),
-        AtomicUsize::new(0),
-    );
+    let (over, holds, asked) = (AtomicBool::new(false), AtomicUsize::new(0), AtomicUsize::new(0));
     let tasks = (0..4 * clients.len()).map(async |n| {
         let client = &clients[n % clients.len()];
         while !over.load(SeqCst) {
-            one_turn(
-                client,
-                &objects[fastrand::usize(..objects.len())],
-                &holds,
-                &asked,
-            )
-            .await;
+            one_turn(client, &objects[fastrand::usize(..objects.len())], &holds, &asked).await;
         }
     });
     let disturb = async {
@@ -406,12 +362,7 @@ async fn disturbed(
         }
         verdicts.push(judge(&object.recorder.history()));
     }
-    println!(
-        "{} holds of {} asked, {} faults: {faults:?}",
-        holds.load(SeqCst),
-        asked.load(SeqCst),
-        faults.len()
-    );
+    println!("{} holds of {} asked, {} faults: {faults:?}", holds.load(SeqCst), asked.load(SeqCst), faults.len());
     ensure!(holds.load(SeqCst) > 50, "too few holds prove nothing");
     Ok(worst(verdicts))
 }
@@ -449,19 +400,10 @@ async fn disturb(cluster: &OwnCluster, objects: &[Object], faults: &[Fault]) -> 
         let owner = cluster.owner(key).await?;
         match fault {
             Fault::Move => {
-                let primaries = cluster
-                    .nodes
-                    .iter()
-                    .map(|node| node.ask::<String>(&["INFO", "replication"]));
+                let primaries = cluster.nodes.iter().map(|node| node.ask::<String>(&["INFO", "replication"]));
                 let roles = join_all(primaries).await;
-                let leads = |n: &usize| {
-                    roles[*n]
-                        .as_ref()
-                        .is_ok_and(|role| role.contains("role:master"))
-                };
-                let to = (0..roles.len())
-                    .find(|n| *n != owner && leads(n))
-                    .context("another")?;
+                let leads = |n: &usize| roles[*n].as_ref().is_ok_and(|role| role.contains("role:master"));
+                let to = (0..roles.len()).find(|n| *n != owner && leads(n)).context("another")?;
                 cluster.begin_move(key, to).await?;
                 pause().await;
                 cluster.move_keys(key, owner, to).await?;
@@ -505,8 +447,6 @@ async fn what_is_no_cluster_is_not_taken_for_one(redis: &Redis) -> Result {
     ensure_invalid("a database", RedisClient::new(options).map(drop))?;
     let options = RedisOptions::new(&url).cluster(["cluster:6379"]);
     ensure_invalid("no address", RedisClient::new(options).map(drop))?;
-    let both = RedisOptions::new(&url)
-        .sentinels([&url], "main")
-        .cluster([&url]);
+    let both = RedisOptions::new(&url).sentinels([&url], "main").cluster([&url]);
     ensure_invalid("with Sentinels", RedisClient::new(both).map(drop))
 }

@@ -20,24 +20,17 @@ async fn dropped_waiters_leave_no_task_without_wake_ups(redis: &Redis) -> Result
     }
     let way = first_connection(redis.host(), None).await?;
     let counted = std::thread::spawn(move || {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()?;
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         runtime.block_on(async {
             let process = patient(&way);
-            redis::cmd("PING")
-                .exec_async(&mut process.connection())
-                .await?;
+            redis::cmd("PING").exec_async(&mut process.connection()).await?;
             let mut waited = 0;
             for _ in 0..3 {
                 let fair = (0..WAITERS).map(|_| process.fair_lock(&fair).boxed());
                 let plain = (0..WAITERS).map(|n| process.lock(&plain(n)).boxed());
                 let waits: Vec<_> = fair.chain(plain).collect();
                 let ended = join_all(waits.iter().map(|lock| lock.acquire(SHORT))).await;
-                waited += ended
-                    .iter()
-                    .filter(|ended| matches!(ended, Err(LockError::Taken { .. })))
-                    .count();
+                waited += ended.iter().filter(|ended| matches!(ended, Err(LockError::Taken { .. }))).count();
             }
             let metrics = tokio::runtime::Handle::current().metrics();
             let few = async || metrics.num_alive_tasks() < WAITERS / 4;

@@ -42,11 +42,7 @@ struct Fair {
 
 impl Fair {
     async fn of(family: Family<Redis>) -> Self {
-        Self {
-            redis: family.server,
-            process: family.process().await,
-            name: name(),
-        }
+        Self { redis: family.server, process: family.process().await, name: name() }
     }
 
     async fn on(redis: &'static Redis) -> Self {
@@ -60,9 +56,7 @@ impl Fair {
     /// The queue and its scores at one moment.
     async fn line(&self) -> Result<Line> {
         let mut both = redis::pipe();
-        both.atomic()
-            .lrange(queue_key(&self.name), 0, -1)
-            .zrange_withscores(scores_key(&self.name), 0, -1);
+        both.atomic().lrange(queue_key(&self.name), 0, -1).zrange_withscores(scores_key(&self.name), 0, -1);
         let (queue, scores) = both.query_async(&mut self.redis.outsider().await).await?;
         Ok(Line { queue, scores })
     }
@@ -158,11 +152,7 @@ async fn a_java_waiter_before_us_is_respected_and_told(redis: &'static Redis) ->
     guard.release().await?;
     let message = timeout(SOON, heard.next()).await?;
     let message = message.context("nobody was told")?;
-    ensure_equal(
-        "the first that is told",
-        message.get_channel_name(),
-        channel(name, JAVA),
-    )?;
+    ensure_equal("the first that is told", message.get_channel_name(), channel(name, JAVA))?;
     ensure_equal("what it is told", message.get_payload::<String>()?, "0")?;
     let early = fair.lock().acquire(SHORT).await;
     ensure_taken("it is the Java waiter's to take", early)?;
@@ -248,8 +238,7 @@ async fn a_living_waiter_keeps_its_score_ahead_of_now(redis: &'static Redis) -> 
     let low = fair.rescore(&own, 2_000.0).await?;
     let raised = || async {
         let line = fair.line().await;
-        line.and_then(|line| line.score(&own))
-            .is_ok_and(|s| s > low)
+        line.and_then(|line| line.score(&own)).is_ok_and(|s| s > low)
     };
     until("it said that it lives", raised).await?;
     waiter.abort();

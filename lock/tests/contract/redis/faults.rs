@@ -107,9 +107,7 @@ async fn waiters_look_again_though_no_wake_up_can_come(redis: &'static Redis) ->
         waits.push(spawn_pass(waiter));
     }
     let semaphore = process.semaphore(&name);
-    waits.push(tokio::spawn(async move {
-        semaphore.acquire(1, SOON * 3).await?.release().await
-    }));
+    waits.push(tokio::spawn(async move { semaphore.acquire(1, SOON * 3).await?.release().await }));
     tokio::time::sleep(SHORT).await;
     for guard in held {
         guard.release().await?;
@@ -137,9 +135,7 @@ async fn a_connection_that_is_dead_and_not_closed_is_replaced(redis: &Redis) -> 
 
 /// The key is no lock: each call says so, and nothing is retried.
 #[apply(test!)]
-async fn an_error_that_redis_answers_is_told_as_one_and_not_repeated(
-    redis: &'static Redis,
-) -> Result {
+async fn an_error_that_redis_answers_is_told_as_one_and_not_repeated(redis: &'static Redis) -> Result {
     let (name, mute) = (name(), Mute::to(redis.host())?);
     let process = patient(&mute.address());
     redis.outsider().await.set(&name, "no lock").await?;
@@ -218,10 +214,7 @@ async fn a_dead_process_with_many_waiters_frees_the_queue_at_once(redis: &Redis)
     held.release().await?;
     let next = redis.client().await.fair_lock(&name);
     let next = timeout(SOON, next.acquire(SOON * 4)).await;
-    Ok(next
-        .context("the dead still stand in line")??
-        .release()
-        .await?)
+    Ok(next.context("the dead still stand in line")??.release().await?)
 }
 
 /// A thousand waiters, and the latch opens shortly before their limit: no waiter may be told that it stayed closed,
@@ -253,10 +246,7 @@ async fn no_waiter_for_a_latch_misses_its_opening(redis: &Redis) -> Result {
         waited.context("open before the end of the limit")?;
         in_time += usize::from(end > open);
     }
-    ensure!(
-        in_time > 0,
-        "nobody waited any more: the test shows nothing"
-    );
+    ensure!(in_time > 0, "nobody waited any more: the test shows nothing");
     Ok(())
 }
 
@@ -301,8 +291,6 @@ async fn a_dead_process_leaves_the_queue_though_nobody_tried(redis: &Redis) -> R
     tokio::time::sleep(Duration::from_secs(12)).await;
     let next = redis.client().await.fair_lock(&name);
     let next = next.acquire(SOON / 2).await;
-    next.context("the dead stand before a free lock")?
-        .release()
-        .await?;
+    next.context("the dead stand before a free lock")?.release().await?;
     redis.no_key_left(&name).await
 }

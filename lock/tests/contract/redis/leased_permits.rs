@@ -17,11 +17,7 @@ fn room(process: &RedisClient, name: &str, lease: Lease) -> RedisSemaphore {
 async fn all_are_back(redis: &Redis, semaphore: &RedisSemaphore) -> Result {
     let back = async || matches!(semaphore.available_permits().await, Ok(3));
     until("all permits are back", back).await?;
-    ensure_equal(
-        "keys",
-        redis.keys(semaphore.name()).await,
-        [semaphore.name()],
-    )
+    ensure_equal("keys", redis.keys(semaphore.name()).await, [semaphore.name()])
 }
 
 async fn wait_until_permit_lost(permit: &Permit) -> Result {
@@ -50,10 +46,7 @@ async fn the_permits_of_a_dead_holder_come_back(redis: &Redis) -> Result {
     let forever = dying.semaphore(&twin).initially(PERMITS);
     die_with(PERMITS, forever.clone()).await?;
     let here = room(&living, &name, Lease::Watchdog(LEASE));
-    let permit = here
-        .acquire(PERMITS, SOON)
-        .await
-        .context("they come back")?;
+    let permit = here.acquire(PERMITS, SOON).await.context("they come back")?;
     ensure_equal("free", here.available_permits().await?, 0)?;
     permit.release().await?;
     all_are_back(redis, &here).await?;
@@ -88,16 +81,11 @@ async fn permits_are_renewed_and_extended(redis: &Redis) -> Result {
     let fixed = fixed.acquire(1, SOON).await?;
     fixed.extend(LEASE * 10).await?;
     ensure!(fixed.sure_for() > Some(LEASE * 5), "{fixed:?}");
-    let entries: i64 = redis
-        .ask(&["ZCARD", &format!("{{{name}}}:timeout")])
-        .await?;
+    let entries: i64 = redis.ask(&["ZCARD", &format!("{{{name}}}:timeout")]).await?;
     ensure_equal("entries", entries, 2)?;
     for _ in 0..2 {
         let left = || renewed.sure_for().unwrap_or_default();
-        until("a renewal is due", async || {
-            left() < Duration::from_millis(2300)
-        })
-        .await?;
+        until("a renewal is due", async || left() < Duration::from_millis(2300)).await?;
         let decided = async || renewed.is_lost() || left() > Duration::from_millis(2300);
         until("it is renewed or lost", decided).await?;
         ensure!(!renewed.is_lost(), "a renewed permit was lost");
@@ -118,20 +106,14 @@ async fn permits_of_a_deleted_semaphore_are_lost(redis: &Redis) -> Result {
     let (name, process) = (name(), redis.client().await);
     let renewed = room(&process, &name, Lease::Watchdog(Duration::from_secs(3)));
     let fixed = room(&process, &name, Lease::Fixed(LEASE));
-    let (renewing, silent) = (
-        renewed.acquire(1, SOON).await?,
-        fixed.acquire(1, SOON).await?,
-    );
+    let (renewing, silent) = (renewed.acquire(1, SOON).await?, fixed.acquire(1, SOON).await?);
     let claimed = process.semaphore(&name).acquire(1, SOON).await?;
     redis.delete(&name).await;
     redis.delete(&format!("{{{name}}}:timeout")).await;
     wait_until_permit_lost(&renewing).await?;
     ensure_lost("renewed", renewing.release().await)?;
     // Without a lease, as with one, the next semaphore of this name has all of its permits.
-    ensure!(
-        process.semaphore(&name).try_set_permits(PERMITS).await?,
-        "not set"
-    );
+    ensure!(process.semaphore(&name).try_set_permits(PERMITS).await?, "not set");
     ensure_lost("not renewed", silent.release().await)?;
     ensure_lost("without a lease", claimed.release().await)?;
     all_are_back(redis, &fixed).await

@@ -45,9 +45,7 @@ const PLAIN: &[Capability] = &[Contract, OneServer, Losable];
 static KINDS: &[Kind<Redis>] = &[
     Kind::new(
         "redis",
-        &[
-            Contract, OneServer, Losable, Leased, Reentrant, Layered, Shown,
-        ],
+        &[Contract, OneServer, Losable, Leased, Reentrant, Layered, Shown],
         |client: &RedisClient, name, ask| asked!(client.lock(name), ask).boxed(),
     )
     .shows(|client: &RedisClient, name| operator!(client.lock(name))),
@@ -57,22 +55,12 @@ static KINDS: &[Kind<Redis>] = &[
         |client: &RedisClient, name, ask| asked!(client.fenced_lock(name), ask).boxed(),
     )
     .shows(|client: &RedisClient, name| operator!(client.fenced_lock(name))),
-    Kind::once_more(
-        "redis_fair",
-        &[
-            Contract, OneServer, Losable, Leased, Reentrant, InTurn, Shown,
-        ],
-        fair,
-    )
-    .shows(|client: &RedisClient, name| operator!(client.fair_lock(name)))
-    .queues(),
-    Kind::once_more(
-        "redis_write",
-        &[Contract, OneServer, Losable, Leased, Reentrant, Shown],
-        write,
-    )
-    .shows(|client: &RedisClient, name| operator!(client.rw_lock(name).write()))
-    .reads(read),
+    Kind::once_more("redis_fair", &[Contract, OneServer, Losable, Leased, Reentrant, InTurn, Shown], fair)
+        .shows(|client: &RedisClient, name| operator!(client.fair_lock(name)))
+        .queues(),
+    Kind::once_more("redis_write", &[Contract, OneServer, Losable, Leased, Reentrant, Shown], write)
+        .shows(|client: &RedisClient, name| operator!(client.rw_lock(name).write()))
+        .reads(read),
     Kind::once_more("redis_multi", PLAIN, |client: &RedisClient, name, ask| {
         in_any_order(parts(name).map(|part| asked!(client.lock(&part), ask))).boxed()
     })
@@ -84,10 +72,7 @@ static READ: Kind<Redis> = Kind::new("redis_read", &[], read);
 
 /// Every kind that is given a lease, the read lock among them.
 pub(crate) fn with_lease(redis: &'static Redis) -> impl Iterator<Item = Family<Redis>> {
-    let read = Family {
-        server: redis,
-        kind: &READ,
-    };
+    let read = Family { server: redis, kind: &READ };
     let leased = |family: &Family<Redis>| family.kind.can.contains(&Leased);
     redis.families().filter(leased).chain([read])
 }
@@ -105,11 +90,7 @@ pub(crate) const HOLDERS: &str = "
 /// Whether this key goes with the lock. The counter of tokens stays, as it must, and `{n}:seen` for a few seconds; the
 /// queue of a fair lock is counted by its waiters.
 pub(crate) fn is_lock(key: &str) -> bool {
-    let others = [
-        "redisson_lock_token:",
-        "redisson_lock_queue:",
-        "redisson_lock_timeout:",
-    ];
+    let others = ["redisson_lock_token:", "redisson_lock_queue:", "redisson_lock_timeout:"];
     !key.ends_with(":seen") && !others.iter().any(|prefix| key.starts_with(prefix))
 }
 
@@ -141,19 +122,12 @@ pub(crate) struct Redis {
 impl Redis {
     pub(crate) const fn at(url: String) -> Self {
         let outsider = OnceCell::const_new();
-        Self {
-            url,
-            front: None,
-            outsider,
-        }
+        Self { url, front: None, outsider }
     }
 
     /// A Redis that programs reach at another address.
     pub(crate) fn behind(url: String, front: String) -> Self {
-        Self {
-            front: Some(front),
-            ..Self::at(url)
-        }
+        Self { front: Some(front), ..Self::at(url) }
     }
 
     pub(crate) fn front(&self) -> String {
@@ -244,12 +218,7 @@ pub(crate) fn patient(address: &str) -> RedisClient {
 }
 
 /// A client of `process` with this lease and this time limit.
-pub(crate) fn client(
-    process: &Process,
-    address: &str,
-    lease: Duration,
-    timeout: Duration,
-) -> RedisClient {
+pub(crate) fn client(process: &Process, address: &str, lease: Duration, timeout: Duration) -> RedisClient {
     let options = RedisOptions::new(format!("redis://{address}")).process(process.clone());
     RedisClient::new(options.lease(lease).timeout(timeout)).expect("an address")
 }

@@ -26,25 +26,15 @@ fn rival(kind: &Kind<Redis>, process: &RedisClient, name: &str) -> AnyLock {
 }
 
 /// A waiter for each kind of lock, for a permit and for a latch; each releases what it gets.
-fn waiters(
-    redis: &'static Redis,
-    process: &RedisClient,
-    name: &str,
-) -> Vec<(&'static str, JoinHandle<Answer>)> {
+fn waiters(redis: &'static Redis, process: &RedisClient, name: &str) -> Vec<(&'static str, JoinHandle<Answer>)> {
     let waiter = |Family { kind, .. }: Family<Redis>| {
         let lock = rival(kind, process, &format!("{name}-{}", kind.name));
         (kind.name, spawn_pass(lock))
     };
     let mut waiters: Vec<_> = with_lease(redis).map(waiter).collect();
     let (semaphore, latch) = (process.semaphore(name), process.latch(&latch(name)));
-    waiters.push((
-        "semaphore",
-        tokio::spawn(async move { semaphore.acquire(1, SOON * 3).await?.release().await }),
-    ));
-    waiters.push((
-        "latch",
-        tokio::spawn(async move { latch.wait(SOON * 3).await }),
-    ));
+    waiters.push(("semaphore", tokio::spawn(async move { semaphore.acquire(1, SOON * 3).await?.release().await })));
+    waiters.push(("latch", tokio::spawn(async move { latch.wait(SOON * 3).await })));
     waiters
 }
 
@@ -63,17 +53,10 @@ async fn waiters_outlive_an_outage_if_asked_to(redis: &'static Redis) -> Result 
         let name = format!("{name}-{}", kind.name);
         held.push(take(&(kind.make)(&holder, &name, Ask::default())).await?);
     }
-    let permit = holder
-        .semaphore(&name)
-        .initially(1)
-        .acquire(1, SOON)
-        .await?;
+    let permit = holder.semaphore(&name).initially(1).acquire(1, SOON).await?;
     let closed = holder.latch(&latch(&name));
     closed.try_set_count(NonZeroU32::MIN).await?;
-    let (waiting, impatient) = (
-        waiters(redis, &patient, &name),
-        waiters(redis, &twin, &name),
-    );
+    let (waiting, impatient) = (waiters(redis, &patient, &name), waiters(redis, &twin, &name));
     for Family { kind, .. } in with_lease(redis) {
         let name = format!("{name}-{}", kind.name);
         until("it is waited for", || redis.is_waited_for(&name)).await?;
@@ -132,10 +115,7 @@ async fn a_wait_that_ends_in_an_outage_is_no_taken_lock(redis: &'static Redis) -
 }
 
 /// Refuses a wait of [`OUTAGE`] that ends early, or otherwise than in the outage.
-async fn ensure_waited_out<T: Debug>(
-    what: &str,
-    waiting: impl Future<Output = Result<T, LockError>>,
-) -> Result {
+async fn ensure_waited_out<T: Debug>(what: &str, waiting: impl Future<Output = Result<T, LockError>>) -> Result {
     let started = Instant::now();
     let answer = waiting.await;
     let waited = started.elapsed();
@@ -153,12 +133,7 @@ async fn an_unanswered_acquire_is_undone_and_waited_out(redis: &'static Redis) -
         for process in processes(&mute.address(), LIMIT) {
             let waits = format!("{process:?}").contains("waits_while_unavailable: true");
             // Redis knows the scripts from now on.
-            pass(&(kind.make)(
-                &process,
-                &format!("{name}-warm"),
-                Ask::default(),
-            ))
-            .await?;
+            pass(&(kind.make)(&process, &format!("{name}-warm"), Ask::default())).await?;
             mute.mute_at("EVALSHA");
             let waiting = spawn_acquire((kind.make)(&process, &name, Ask::default()));
             let is_taken = async || !redis.holders(&name).await.is_empty();
@@ -199,11 +174,7 @@ async fn an_unanswered_permit_is_undone_and_waited_out(redis: &Redis) -> Result 
     let permit = waiting.await?.context("undone and taken again")?;
     ensure_equal("permits", outside.available_permits().await?, 0)?;
     permit.release().await?;
-    ensure_equal(
-        "permits that are back",
-        outside.available_permits().await?,
-        1,
-    )
+    ensure_equal("permits that are back", outside.available_permits().await?, 1)
 }
 
 /// A connection turns silent, and new ones are answered: a lease of 5 s is renewed in time though a command may take 3 s.
@@ -244,9 +215,8 @@ async fn a_silent_connection_that_stays_costs_the_lease(redis: &Redis) -> Result
     let url = format!("redis://{}/?protocol=resp3", mute.address());
     let connection = ::redis::Client::open(url.as_str())?;
     // By default a connection is given up after a second, which a busy machine may need.
-    let config = ::redis::AsyncConnectionConfig::new()
-        .set_connection_timeout(Some(SOON))
-        .set_response_timeout(Some(SOON));
+    let config =
+        ::redis::AsyncConnectionConfig::new().set_connection_timeout(Some(SOON)).set_response_timeout(Some(SOON));
     let connection = (connection.get_multiplexed_async_connection_with_config(&config)).await?;
     let process = RedisClient::over(connection, RedisOptions::new(url).timeout(LIMIT))?;
     let lease = Lease::Watchdog(Duration::from_secs(5));

@@ -22,9 +22,7 @@ pub(crate) fn server(folder: &Path, options: &str) -> Result<(Child, Port)> {
     let port = Port::free()?;
     let mut server = Command::new(program("redis-server"));
     server.args(["--bind", "127.0.0.1", "--save", ""]);
-    server
-        .args(options.split(' '))
-        .arg(port.number().to_string());
+    server.args(options.split(' ')).arg(port.number().to_string());
     server.current_dir(folder).stdout(Stdio::null());
     Ok((server.kill_on_drop(true).spawn()?, port))
 }
@@ -43,11 +41,7 @@ impl OwnRedis {
         until("it answers", answers).await?;
         // It writes no files.
         tokio::fs::remove_dir_all(folder).await?;
-        Ok(Self {
-            redis: Redis::at(url),
-            _server: server,
-            _port: port,
-        })
+        Ok(Self { redis: Redis::at(url), _server: server, _port: port })
     }
 
     pub(crate) async fn set(&self, switch: &str, value: &str) -> Result {
@@ -64,9 +58,7 @@ impl OwnRedis {
 
     pub(crate) async fn connections(&self) -> Result<u64> {
         let stats: String = self.ask(&["INFO", "stats"]).await?;
-        let count = stats
-            .lines()
-            .find_map(|line| line.strip_prefix("total_connections_received:"));
+        let count = stats.lines().find_map(|line| line.strip_prefix("total_connections_received:"));
         Ok(count.context("no count")?.trim().parse()?)
     }
 }

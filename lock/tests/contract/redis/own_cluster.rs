@@ -45,11 +45,7 @@ impl OwnCluster {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let number = format!("{}-{}", process::id(), NEXT.fetch_add(1, SeqCst));
         let folder = std::env::temp_dir().join(format!("oversell-own-cluster-{number}"));
-        let mut cluster = Self {
-            nodes: Vec::new(),
-            primaries,
-            folder,
-        };
+        let mut cluster = Self { nodes: Vec::new(), primaries, folder };
         for n in 0..primaries + replicas {
             let ports = [Port::free()?, Port::free()?];
             let address = format!("127.0.0.1:{}", ports[0].number());
@@ -71,9 +67,7 @@ impl OwnCluster {
                 server: Mutex::new(server),
                 outsider: OnceCell::new(),
             });
-            cluster.nodes[n]
-                .ask::<()>(&["CLUSTER", "SET-CONFIG-EPOCH", &epoch])
-                .await?;
+            cluster.nodes[n].ask::<()>(&["CLUSTER", "SET-CONFIG-EPOCH", &epoch]).await?;
             let [port, bus] = cluster.nodes[n].numbers();
             let meet = ["CLUSTER", "MEET", "127.0.0.1", &port, &bus];
             cluster.nodes[0].ask::<()>(&meet).await?;
@@ -142,9 +136,7 @@ impl OwnCluster {
     }
 
     pub(crate) fn client(&self, lease: Duration, timeout: Duration) -> Result<RedisClient> {
-        Ok(RedisClient::new(
-            self.options().lease(lease).timeout(timeout),
-        )?)
+        Ok(RedisClient::new(self.options().lease(lease).timeout(timeout))?)
     }
 
     /// The primary that has the key.
@@ -188,12 +180,8 @@ impl OwnCluster {
         let (slot, from) = (self.slot(key).await?, self.owner(key).await?);
         let (target, source) = (&self.nodes[to], &self.nodes[from]);
         let set = |state, id| ["CLUSTER", "SETSLOT", &*slot, state, id].map(str::to_owned);
-        for (node, words) in [
-            (target, set("IMPORTING", &source.id)),
-            (source, set("MIGRATING", &target.id)),
-        ] {
-            node.ask::<()>(&words.each_ref().map(String::as_str))
-                .await?;
+        for (node, words) in [(target, set("IMPORTING", &source.id)), (source, set("MIGRATING", &target.id))] {
+            node.ask::<()>(&words.each_ref().map(String::as_str)).await?;
         }
         Ok(from)
     }
@@ -207,16 +195,7 @@ impl OwnCluster {
             if keys.is_empty() {
                 return Ok(());
             }
-            let mut words = vec![
-                "MIGRATE",
-                "127.0.0.1",
-                &port,
-                "",
-                "0",
-                "5000",
-                "REPLACE",
-                "KEYS",
-            ];
+            let mut words = vec!["MIGRATE", "127.0.0.1", &port, "", "0", "5000", "REPLACE", "KEYS"];
             words.extend(keys.iter().map(String::as_str));
             self.nodes[from].ask::<String>(&words).await?;
         }
@@ -236,26 +215,20 @@ impl OwnCluster {
     /// Promotes a replica of this primary, whose clients wait meanwhile. Returns the new primary.
     pub(crate) async fn fail_over(&self, primary: usize) -> Result<usize> {
         let replica = self.replica_of(primary).await?;
-        self.nodes[replica]
-            .ask::<()>(&["CLUSTER", "FAILOVER"])
-            .await?;
+        self.nodes[replica].ask::<()>(&["CLUSTER", "FAILOVER"]).await?;
         self.until_primary(replica).await?;
         Ok(replica)
     }
 
     pub(crate) async fn replica_of(&self, primary: usize) -> Result<usize> {
-        let known: Vec<String> = self.nodes[primary]
-            .ask(&["CLUSTER", "REPLICAS", &self.nodes[primary].id])
-            .await?;
+        let known: Vec<String> = self.nodes[primary].ask(&["CLUSTER", "REPLICAS", &self.nodes[primary].id]).await?;
         let is = |node: &ClusterNode| known.iter().any(|line| line.starts_with(&node.id));
         self.nodes.iter().position(is).context("no replica")
     }
 
     pub(crate) async fn until_primary(&self, node: usize) -> Result<()> {
         let leads = async || {
-            let role = self.nodes[node]
-                .ask::<String>(&["INFO", "replication"])
-                .await;
+            let role = self.nodes[node].ask::<String>(&["INFO", "replication"]).await;
             role.is_ok_and(|role| role.contains("role:master"))
         };
         until("the replica leads", leads).await
@@ -285,18 +258,13 @@ async fn until<F: Future<Output = bool>>(what: &str, condition: impl Fn() -> F) 
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     };
-    tokio::time::timeout(Duration::from_secs(60), holds)
-        .await
-        .with_context(|| format!("never came: {what}"))
+    tokio::time::timeout(Duration::from_secs(60), holds).await.with_context(|| format!("never came: {what}"))
 }
 
 /// The first word of a server's refusal.
 fn code(error: &anyhow::Error) -> String {
     let refusal = error.downcast_ref::<redis::RedisError>();
-    refusal
-        .and_then(|refusal| refusal.code())
-        .unwrap_or("")
-        .to_owned()
+    refusal.and_then(|refusal| refusal.code()).unwrap_or("").to_owned()
 }
 
 impl Drop for OwnCluster {

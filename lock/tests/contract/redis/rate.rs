@@ -49,9 +49,7 @@ async fn no_window_admits_more_than_the_rate(redis: &Redis) -> Result {
     let limiter = redis.client().await.rate_limiter(&name);
     ensure!(limiter.try_set_rate(TEN, INTERVAL).await?, "not set");
     ensure!(!limiter.try_set_rate(ONE, INTERVAL).await?, "set twice");
-    let ask = async |process: &RedisClient, name: &str| {
-        Ok(process.rate_limiter(name).try_acquire(ONE).await?)
-    };
+    let ask = async |process: &RedisClient, name: &str| Ok(process.rate_limiter(name).try_acquire(ONE).await?);
     let admitted = storm(redis, &name, ask).await?;
     let (all, most) = (admitted.len(), most_in_a_window(admitted));
     ensure!(most <= RATE, "{most} within one interval");
@@ -105,12 +103,7 @@ async fn a_request_that_cannot_be_admitted_in_time_hears_it_at_once(redis: &Redi
 /// Redis would stand still for as long as it writes an entry for each.
 #[apply(test!)]
 async fn more_than_redis_can_write_at_once_is_refused(redis: &Redis) -> Result {
-    let (most, above) = const {
-        (
-            NonZeroU32::new(10_000).unwrap(),
-            NonZeroU32::new(10_001).unwrap(),
-        )
-    };
+    let (most, above) = const { (NonZeroU32::new(10_000).unwrap(), NonZeroU32::new(10_001).unwrap()) };
     let (name, process) = (name(), redis.client().await);
     let limiter = process.rate_limiter(&name);
     limiter.try_set_rate(NonZeroU32::MAX, SOON).await?;

@@ -14,17 +14,14 @@ const LEASE: Duration = Duration::from_secs(15);
 /// Gives a node the longest time to answer, and outlasts every test.
 pub(crate) const LONG_LEASE: Lease = Lease::Fixed(Duration::from_secs(600));
 
-static KINDS: &[Kind<Five>] = &[Kind::new(
-    "redlock",
-    &[Contract, Losable, Leased, Reentrant, Shown],
-    |clients: &Vec<RedisClient>, name, ask| asked!(redlock(clients, name), ask).boxed(),
-)
-.shows(|clients: &Vec<RedisClient>, name| operator!(redlock(clients, name)))];
+static KINDS: &[Kind<Five>] =
+    &[Kind::new("redlock", &[Contract, Losable, Leased, Reentrant, Shown], |clients: &Vec<RedisClient>, name, ask| {
+        asked!(redlock(clients, name), ask).boxed()
+    })
+    .shows(|clients: &Vec<RedisClient>, name| operator!(redlock(clients, name)))];
 
 pub(crate) fn redlock(nodes: &[RedisClient], name: &str) -> Redlock {
-    RedlockClient::new(nodes)
-        .expect("there are nodes")
-        .lock(name)
+    RedlockClient::new(nodes).expect("there are nodes").lock(name)
 }
 
 pub(crate) struct Five(pub(crate) Vec<Redis>);
@@ -78,15 +75,11 @@ impl Server for Five {
     }
 
     async fn left(&self, name: &str) -> Vec<String> {
-        join_all(self.0.iter().map(|node| node.keys(name)))
-            .await
-            .concat()
+        join_all(self.0.iter().map(|node| node.keys(name))).await.concat()
     }
 
     async fn holders(&self, name: &str) -> Vec<String> {
-        join_all(self.0.iter().map(|node| node.holders(name)))
-            .await
-            .concat()
+        join_all(self.0.iter().map(|node| node.holders(name))).await.concat()
     }
 
     async fn take_away(&self, _: &Vec<RedisClient>, name: &str) {

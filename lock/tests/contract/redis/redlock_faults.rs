@@ -35,10 +35,7 @@ async fn kill(lab: &Lab, names: &[&str]) -> Result {
 async fn asked_for(wait: Duration, lock: Redlock) -> Answer<Guard> {
     let end = Instant::now() + wait;
     loop {
-        match lock
-            .acquire(end.saturating_duration_since(Instant::now()))
-            .await
-        {
+        match lock.acquire(end.saturating_duration_since(Instant::now())).await {
             Err(LockError::Unavailable { .. }) => {}
             result => return result,
         }
@@ -164,11 +161,7 @@ async fn jump(node: &Redis, by: Duration) {
          end",
     );
     let by = by.as_millis().to_string();
-    let () = script
-        .arg(by)
-        .invoke_async(&mut node.outsider().await)
-        .await
-        .expect("an answer");
+    let () = script.arg(by).invoke_async(&mut node.outsider().await).await.expect("an answer");
 }
 
 macro_rules! owners {

@@ -10,10 +10,7 @@ use redis::AsyncTypedCommands;
 const LONG_LEASE: Lease = Lease::Fixed(Duration::from_secs(200));
 
 /// Settings that make Redis refuse every write: a missing primary, missing replicas.
-const REFUSE: [&[&str]; 2] = [
-    &["REPLICAOF", "127.0.0.1", "1"],
-    &["CONFIG", "SET", "min-replicas-to-write", "1"],
-];
+const REFUSE: [&[&str]; 2] = [&["REPLICAOF", "127.0.0.1", "1"], &["CONFIG", "SET", "min-replicas-to-write", "1"]];
 
 /// A refused command has done nothing, so nothing is undone. New connections, one of which may lead to another server,
 /// are made with back-off.
@@ -30,10 +27,7 @@ async fn a_write_that_is_refused_for_a_while_leaves_nothing_to_do(_: &Redis) -> 
     let before = redis.connections().await?;
     for _ in 0..10 {
         let tries = (0..20).map(async |_| {
-            ensure_unavailable(
-                "a lock",
-                process.lock(&name).lease(LONG_LEASE).acquire(SOON).await,
-            )?;
+            ensure_unavailable("a lock", process.lock(&name).lease(LONG_LEASE).acquire(SOON).await)?;
             ensure_unavailable("a fair lock", process.fair_lock(&fair).acquire(SOON).await)?;
             ensure_unavailable("a reader", process.rw_lock(&rw).read().acquire(SOON).await)?;
             ensure_unavailable("a permit", semaphore.acquire(1, SOON).await)
@@ -41,10 +35,7 @@ async fn a_write_that_is_refused_for_a_while_leaves_nothing_to_do(_: &Redis) -> 
         try_join_all(tries).await?;
     }
     let made = redis.connections().await? - before;
-    ensure!(
-        (1..60).contains(&made),
-        "{made} new connections for 800 tries"
-    );
+    ensure!((1..60).contains(&made), "{made} new connections for 800 tries");
     let sent = mute.requests();
     tokio::time::sleep(Duration::from_millis(1500)).await;
     ensure_equal("requests of nobody", mute.requests() - sent, 0)?;
@@ -107,9 +98,7 @@ async fn an_acquire_that_is_refused_half_way_leaves_the_lock_free(redis: &Redis)
     let fenced = process.fenced_lock(&name).lease(LONG_LEASE);
     ensure_refused("a token that cannot be drawn", fenced.try_acquire().await)?;
     let free = other.lock(&name).try_acquire().await;
-    free.context("the lock is held by nobody")?
-        .release()
-        .await?;
+    free.context("the lock is held by nobody")?.release().await?;
 
     // A hand-off within the process fails the same way; the other waiters still get the lock.
     let holder = take(&process.lock(&name).lease(LONG_LEASE)).await?;

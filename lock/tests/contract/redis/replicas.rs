@@ -30,11 +30,7 @@ impl Pair {
         let address = way.address();
         let (host, port) = address.rsplit_once(':').context("a port")?;
         replica.ask::<()>(&["REPLICAOF", host, port]).await?;
-        let pair = Self {
-            primary,
-            _replica: replica,
-            way,
-        };
+        let pair = Self { primary, _replica: replica, way };
         pair.client().await?;
         Ok(pair)
     }
@@ -79,23 +75,15 @@ async fn a_renewal_is_written_for_replicas_in_any_case(redis: &'static Redis) ->
     let client = RedisClient::connect(format!("redis://{}", server.host())).await?;
     let written = async || -> Result<u64> {
         let stats: String = server.ask(&["INFO", "commandstats"]).await?;
-        let calls = stats
-            .lines()
-            .find_map(|line| line.strip_prefix("cmdstat_pexpire:calls="));
-        let (calls, _) = calls
-            .and_then(|calls| calls.split_once(','))
-            .context("no count")?;
+        let calls = stats.lines().find_map(|line| line.strip_prefix("cmdstat_pexpire:calls="));
+        let (calls, _) = calls.and_then(|calls| calls.split_once(',')).context("no count")?;
         Ok(calls.parse()?)
     };
     for Family { kind, .. } in with_lease(redis) {
         let guard = take(&lock(&client, kind, &name(), HOUR)).await?;
         let before = written().await?;
         guard.extend(Duration::from_secs(1)).await?;
-        ensure!(
-            written().await? > before,
-            "{}: nothing was written",
-            kind.name
-        );
+        ensure!(written().await? > before, "{}: nothing was written", kind.name);
         guard.release().await?;
     }
     Ok(())

@@ -15,10 +15,7 @@ const LONGER: Lease = Lease::Fixed(Duration::from_secs(60));
 /// The hash, sorted, as `field=value`.
 async fn fields(redis: &Redis, name: &str) -> Result<Vec<String>> {
     let all: BTreeMap<String, String> = redis.ask(&["HGETALL", name]).await?;
-    Ok(all
-        .iter()
-        .map(|(field, value)| format!("{field}={value}"))
-        .collect())
+    Ok(all.iter().map(|(field, value)| format!("{field}={value}")).collect())
 }
 
 async fn pttl(redis: &Redis, key: &str) -> Result<i64> {
@@ -59,9 +56,7 @@ async fn hear(redis: &Redis, name: &str) -> Result<impl futures::Stream<Item = S
 async fn ids(redis: &Redis, name: &str) -> Result<Vec<String>> {
     let fields = fields(redis, name).await?;
     let holds = fields.iter().filter(|field| !field.starts_with("mode="));
-    Ok(holds
-        .map(|field| field.trim_end_matches("=1").replace(":write", ""))
-        .collect())
+    Ok(holds.map(|field| field.trim_end_matches("=1").replace(":write", "")).collect())
 }
 
 #[apply(test!)]

@@ -11,11 +11,7 @@ use std::cell::RefCell;
 
 /// Two readers that alternate: one leaves when the other is in, or after a time limit. The writer comes when a reader
 /// is in.
-async fn relay(
-    redis: &Redis,
-    patience: Duration,
-    write: impl AsyncFnOnce(&RedisClient, &str) -> Result,
-) -> Result {
+async fn relay(redis: &Redis, patience: Duration, write: impl AsyncFnOnce(&RedisClient, &str) -> Result) -> Result {
     let (name, process) = (name(), redis.client().await);
     let readers = async {
         let mut guard = take(&reading(&process, &name)).await?;
@@ -92,11 +88,7 @@ async fn a_holder_enters_again_past_the_line(redis: &Redis) -> Result {
     let read = read.lease(Lease::Fixed(SOON));
     let first = take(&read).await?;
     let waits = spawn_pass(writing(&process, &name));
-    let stands = async || {
-        ensure_still_taken("", &reading(&process, &name))
-            .await
-            .is_ok()
-    };
+    let stands = async || ensure_still_taken("", &reading(&process, &name)).await.is_ok();
     until("the writer stands in line", stands).await?;
     let again = take(&read).await?;
     again.release().await?;
@@ -117,9 +109,7 @@ async fn a_lost_message_costs_no_more_than_a_second_look(redis: &Redis) -> Resul
     let (write, own) = (format!("{JAVA}:write"), hold(&name, JAVA, 1));
     let holds = ["HSET", &name, "mode", "write", JAVA, "1", &write, "1"];
     let lasts = ["PSETEX", &own, "60000", "1"];
-    redis
-        .run(&[&holds, &lasts, &["PEXPIRE", &name, "60000"]])
-        .await?;
+    redis.run(&[&holds, &lasts, &["PEXPIRE", &name, "60000"]]).await?;
     ensure_still_taken("a writer beside a Java writer", &writing(&process, &name)).await?;
     let waits = spawn_acquire(reading(&process, &name));
     listens(redis, &name).await?;

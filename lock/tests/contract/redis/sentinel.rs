@@ -20,9 +20,7 @@ fn first(lab: &Lab) -> &str {
 
 fn options(lab: &Lab, replicas: Replicas) -> RedisOptions {
     let sentinels = lab.addresses().sentinels.iter();
-    RedisOptions::new(first(lab))
-        .sentinels(sentinels.map(|one| one.url.as_str()), "main")
-        .wait_replicas(replicas)
+    RedisOptions::new(first(lab)).sentinels(sentinels.map(|one| one.url.as_str()), "main").wait_replicas(replicas)
 }
 
 fn process(lab: &Lab, replicas: Replicas) -> RedisClient {
@@ -99,10 +97,7 @@ async fn a_lock_that_too_few_replicas_have_is_not_acquired(redis: &'static Redis
         })
     });
     try_join_all(tries).await?;
-    caught(
-        ensure_unavailable("the twin", one.lock(&name()).acquire(SOON).await),
-        "the twin: Ok",
-    )?;
+    caught(ensure_unavailable("the twin", one.lock(&name()).acquire(SOON).await), "the twin: Ok")?;
     // The connections for `WAIT` are reused, and the primary forgets a replica that is gone.
     lab.resume("replica")?;
     until("both replicas answer again", || passes(&both)).await?;
@@ -157,12 +152,8 @@ async fn doubled_by(lab: &Lab, what: &str, fault: impl Future<Output = Result>) 
         done
     };
     let [plain, one, both] = [NONE, Replicas::AtLeast(1), BOTH].map(|n| process(lab, n));
-    let (done, plain, one, both) = tokio::join!(
-        fault,
-        hold(&plain, &begun, &over),
-        hold(&one, &begun, &over),
-        hold(&both, &begun, &over)
-    );
+    let (done, plain, one, both) =
+        tokio::join!(fault, hold(&plain, &begun, &over), hold(&one, &begun, &over), hold(&both, &begun, &over));
     done?;
     let other = process(lab, NONE);
     until("there are locks again", || passes(&other)).await?;
@@ -170,20 +161,13 @@ async fn doubled_by(lab: &Lab, what: &str, fault: impl Future<Output = Result>) 
     for held in [&plain, &one, &both] {
         twice.push((held_twice(&other, held).await?, held.len()));
     }
-    println!(
-        "{what}: held twice, of all: plain {:?}, by one replica {:?}, by both {:?}",
-        twice[0], twice[1], twice[2]
-    );
+    println!("{what}: held twice, of all: plain {:?}, by one replica {:?}, by both {:?}", twice[0], twice[1], twice[2]);
     ensure_equal("those that both replicas had, held twice", twice[2].0, 0)?;
     Ok(twice[0].0)
 }
 
 /// Takes and holds one lock after the other until it is over; counts those that began.
-async fn hold(
-    process: &RedisClient,
-    begun: &AtomicUsize,
-    over: &AtomicBool,
-) -> Vec<(String, Guard)> {
+async fn hold(process: &RedisClient, begun: &AtomicUsize, over: &AtomicBool) -> Vec<(String, Guard)> {
     let (mut held, minute) = (Vec::new(), Lease::Fixed(Duration::from_secs(60)));
     while !over.load(SeqCst) {
         let name = name();
@@ -222,26 +206,15 @@ async fn a_sentinel_that_is_silent_or_wrong_leads_nobody_astray(_: &Redis) -> Re
         bail!("three Sentinels");
     };
     lab.pause("sentinel")?;
-    ensure!(
-        passes(&process(&lab, NONE)).await,
-        "a silent one is in the way"
-    );
-    let only = |url: &str, master: &str| {
-        RedisClient::new(RedisOptions::new(first(&lab)).sentinels([url], master))
-    };
+    ensure!(passes(&process(&lab, NONE)).await, "a silent one is in the way");
+    let only = |url: &str, master: &str| RedisClient::new(RedisOptions::new(first(&lab)).sentinels([url], master));
     let silent = only(&one.url, "main")?;
-    ensure_unavailable(
-        "a silent one alone",
-        silent.lock(&name()).acquire(SHORT).await,
-    )?;
+    ensure_unavailable("a silent one alone", silent.lock(&name()).acquire(SHORT).await)?;
     let replica = Redis::at(lab.addresses().replicas[0].url.clone()).host();
     let (host, port) = replica.rsplit_once(':').context("a port")?;
     let monitor = ["SENTINEL", "MONITOR", "behind", host, port, "1"];
     Redis::at(two.url.clone()).ask::<()>(&monitor).await?;
-    for (master, why) in [
-        ("behind", "no primary"),
-        ("nobody", "no primary of this name"),
-    ] {
+    for (master, why) in [("behind", "no primary"), ("nobody", "no primary of this name")] {
         let ended = only(&two.url, master)?.lock(&name()).acquire(SHORT).await;
         caught(ended.map_err(Into::into), why)?;
     }
@@ -262,10 +235,7 @@ async fn a_silent_old_primary_is_left_for_the_new_one(_: &Redis) -> Result {
     let [behind, knows, _] = &lab.addresses().sentinels[..] else {
         bail!("three Sentinels");
     };
-    for (sentinel, primary) in [
-        (behind, old.address()),
-        (knows, Redis::at(first(&lab).to_owned()).host()),
-    ] {
+    for (sentinel, primary) in [(behind, old.address()), (knows, Redis::at(first(&lab).to_owned()).host())] {
         let (host, port) = primary.rsplit_once(':').context("a port")?;
         let monitor = ["SENTINEL", "MONITOR", "moved", host, port, "3"];
         Redis::at(sentinel.url.clone()).ask::<()>(&monitor).await?;

@@ -24,9 +24,7 @@ async fn a_table_that_is_not_there_is_a_refusal(table: &Table) -> Result {
 /// In an empty database the table is created once, and equals the course's.
 #[apply(test!)]
 async fn a_service_of_ones_own_makes_the_table(table: &Table) -> Result {
-    table
-        .run(&["CREATE DATABASE a_service_of_ones_own"])
-        .await?;
+    table.run(&["CREATE DATABASE a_service_of_ones_own"]).await?;
     let pool = pool(table, "a_service_of_ones_own");
     for _ in 0..2 {
         pool.create_table().await.context("the table")?;
@@ -36,9 +34,7 @@ async fn a_service_of_ones_own_makes_the_table(table: &Table) -> Result {
                    ORDER BY ORDINAL_POSITION) FROM information_schema.COLUMNS \
                    WHERE TABLE_NAME = 'tb_lock' AND TABLE_SCHEMA IN ('test', 'a_service_of_ones_own') \
                    GROUP BY TABLE_SCHEMA";
-    let both: Vec<String> = sqlx::query_scalar(columns)
-        .fetch_all(&mut table.outsider().await)
-        .await?;
+    let both: Vec<String> = sqlx::query_scalar(columns).fetch_all(&mut table.outsider().await).await?;
     ensure_equal("the tables", both.len(), 2)?;
     ensure_equal("the table", &both[0], &both[1])
 }

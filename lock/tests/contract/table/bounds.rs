@@ -2,9 +2,7 @@
 //! unavailable server and never a taken lock, and no broken connection returns to the pool.
 
 use crate::{support::*, table::pool};
-use oversell_lock::mysql::{
-    Conn, MySqlOptions, MySqlPool, PoolExhausted, RowDescription, TableLeaseLock,
-};
+use oversell_lock::mysql::{Conn, MySqlOptions, MySqlPool, PoolExhausted, RowDescription, TableLeaseLock};
 use sqlx::Connection;
 
 /// A wait that ends long before a call may.
@@ -13,10 +11,7 @@ const BRIEF: Duration = Duration::from_millis(100);
 /// The call fails, within a time that is far above the library's own limits and below what it waits for.
 async fn ensure_fails_in_time(what: &str, call: impl Future<Output = Answer>) -> Result {
     let answer = timeout(SOON, call).await;
-    ensure_unavailable(
-        what,
-        answer.with_context(|| format!("{what}: without an end"))?,
-    )
+    ensure_unavailable(what, answer.with_context(|| format!("{what}: without an end"))?)
 }
 
 /// So does every call that needs a connection, unless another holds it.
@@ -58,10 +53,7 @@ async fn a_re_entry_does_not_wait_for_a_strangers_transaction(table: &Table) -> 
     let own = own.lease(Lease::Watchdog(SOON * 3));
     let outer = take(&own).await?;
     let mut transaction = stranger.begin().await?;
-    sqlx::query("SELECT id FROM tb_lock WHERE lock_name = ? FOR UPDATE")
-        .bind(&name)
-        .execute(&mut *transaction)
-        .await?;
+    sqlx::query("SELECT id FROM tb_lock WHERE lock_name = ? FOR UPDATE").bind(&name).execute(&mut *transaction).await?;
     ensure_fails_in_time("re-entry", async { own.acquire(BRIEF).await.map(drop) }).await?;
     transaction.rollback().await?;
     ensure_kept("the outer hold", &outer)?;
@@ -115,18 +107,11 @@ async fn a_connection_to_a_server_that_was_demoted_is_not_used_again(table: &Tab
     // Each try has a pool of its own: an unknown insert is undone in the background, on the only connection.
     let refused_with = async |number: u32| -> Result<_> {
         let pool = MySqlPool::new(options.clone())?;
-        let description = RowDescription {
-            desc: number.to_string(),
-            ..RowDescription::default()
-        };
+        let description = RowDescription { desc: number.to_string(), ..RowDescription::default() };
         let before = pool.conn(SOON).await?;
         let used = before.id();
         before.done();
-        let tried = pool
-            .table_lock(&name())
-            .description(description)
-            .try_acquire()
-            .await;
+        let tried = pool.table_lock(&name()).description(description).try_acquire().await;
         let after = pool.conn(SOON).await?;
         let used = used == after.id();
         after.done();
@@ -150,9 +135,7 @@ async fn a_connection_to_a_server_that_was_demoted_is_not_used_again(table: &Tab
 async fn a_connection_that_the_server_closed_is_replaced(table: &Table) -> Result {
     let pool = table.pool(&table.address(), 1);
     let mut only = pool.conn(SOON).await?;
-    sqlx::query("SET SESSION wait_timeout = 2")
-        .execute(&mut *only)
-        .await?;
+    sqlx::query("SET SESSION wait_timeout = 2").execute(&mut *only).await?;
     let id = only.id();
     only.done();
     pool::gone(table, id).await?;

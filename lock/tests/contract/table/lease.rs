@@ -14,11 +14,7 @@ async fn hold_count_of_row(table: &Table, name: &str) -> Option<i64> {
 }
 
 /// The row of a dead process, with or without a lease.
-async fn insert_row_of_dead_process(
-    outsider: &mut MySqlConnection,
-    name: &str,
-    seconds: Option<i64>,
-) -> Result {
+async fn insert_row_of_dead_process(outsider: &mut MySqlConnection, name: &str, seconds: Option<i64>) -> Result {
     let insert = "INSERT INTO tb_lock (lock_name, owner, expires_at) VALUES (?, 'dead', NOW(3) + INTERVAL ? SECOND)";
     let insert = sqlx::query(insert).bind(name).bind(seconds);
     insert.execute(outsider).await?;
@@ -60,11 +56,7 @@ async fn a_deadlock_with_a_stranger_ends_no_hold(table: &Table) -> Result {
     deadlocked(table, &name, inner.release()).await??;
     ensure_equal("holds", hold_count_of_row(table, &name).await, Some(1))?;
     deadlocked(table, &name, outer.release()).await??;
-    ensure_equal(
-        "holds that are left",
-        hold_count_of_row(table, &name).await,
-        None,
-    )
+    ensure_equal("holds that are left", hold_count_of_row(table, &name).await, None)
 }
 
 /// Runs `statement` into a deadlock with a transaction that is more expensive to roll back.
@@ -84,15 +76,11 @@ async fn deadlocked<T: Send + 'static>(
         run(insert, &format!("{n} of {name}")).await?;
     }
     // Locks the row by its number first and its name last: the opposite order of a search by name.
-    let id: i64 = sqlx::query_scalar("SELECT id FROM tb_lock WHERE lock_name = ?")
-        .bind(name)
-        .fetch_one(&mut outsider)
-        .await?;
+    let id: i64 =
+        sqlx::query_scalar("SELECT id FROM tb_lock WHERE lock_name = ?").bind(name).fetch_one(&mut outsider).await?;
     let by_number = "SELECT id FROM tb_lock WHERE id = ? FOR UPDATE";
     run(by_number, &id.to_string()).await?;
-    let version: String = sqlx::query_scalar("SELECT VERSION()")
-        .fetch_one(&mut outsider)
-        .await?;
+    let version: String = sqlx::query_scalar("SELECT VERSION()").fetch_one(&mut outsider).await?;
     let waiting = if version.contains("MariaDB") {
         "SELECT COUNT(*) FROM information_schema.INNODB_TRX t \
          JOIN information_schema.INNODB_LOCKS l ON l.lock_id = t.trx_requested_lock_id \

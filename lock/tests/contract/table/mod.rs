@@ -17,17 +17,11 @@ use sqlx::{Connection, MySqlConnection};
 pub(crate) const LEASE: Lease = Lease::Watchdog(Duration::from_secs(9));
 
 static KINDS: &[Kind<Table>] = &[
-    Kind::new(
-        "table",
-        &[Contract, OneServer, Shown],
-        |pool: &MySqlPool, name, _| pool.table_lock(name).boxed(),
-    )
-    .shows(|pool: &MySqlPool, name| operator!(pool.table_lock(name))),
+    Kind::new("table", &[Contract, OneServer, Shown], |pool: &MySqlPool, name, _| pool.table_lock(name).boxed())
+        .shows(|pool: &MySqlPool, name| operator!(pool.table_lock(name))),
     Kind::new(
         "table_lease",
-        &[
-            Contract, OneServer, Losable, Leased, Reentrant, Layered, Shown,
-        ],
+        &[Contract, OneServer, Losable, Leased, Reentrant, Layered, Shown],
         |pool: &MySqlPool, name, ask| asked!(pool.table_lease_lock(name).lease(LEASE), ask).boxed(),
     )
     .shows(|pool: &MySqlPool, name| operator!(pool.table_lease_lock(name))),
@@ -121,19 +115,11 @@ async fn a_name_that_is_too_long_is_refused_and_not_cut_off(table: &Table) -> Re
 /// and the server ends the insert before the transaction ends, or it would make a row that nobody deletes.
 #[apply(test!)]
 async fn a_strangers_transaction_is_waited_for_and_not_longer(table: &Table) -> Result {
-    let (name, pool) = (
-        pool::name_apart(table).await?,
-        table.pool(&table.address(), 1),
-    );
+    let (name, pool) = (pool::name_apart(table).await?, table.pool(&table.address(), 1));
     for lease in [None, Some(LEASE)] {
         let acquire = async |wait| match lease {
             None => pool.table_lock(&name).acquire(wait).await,
-            Some(lease) => {
-                pool.table_lease_lock(&name)
-                    .lease(lease)
-                    .acquire(wait)
-                    .await
-            }
+            Some(lease) => pool.table_lease_lock(&name).lease(lease).acquire(wait).await,
         };
         let only = pool.conn(SOON).await?;
         let inserts_on = only.id();
@@ -177,24 +163,15 @@ async fn a_row_whose_deletion_is_not_committed_is_taken(table: &Table) -> Result
     let delete = sqlx::query("DELETE FROM tb_lock WHERE lock_name = ?").bind(&name);
     let deleted = delete.execute(&mut *transaction).await?;
     ensure_equal("rows", deleted.rows_affected(), 1_u64)?;
-    ensure_taken(
-        "its deletion is open",
-        pool.table_lock(&name).acquire(SHORT).await,
-    )?;
+    ensure_taken("its deletion is open", pool.table_lock(&name).acquire(SHORT).await)?;
     transaction.rollback().await?;
     held.release().await?;
     ensure_none(table.left(&name).await)
 }
 
 /// Names that a collation may treat as equal.
-const ALIKE: [(&str, &str); 6] = [
-    ("Stock", "stock"),
-    ("a", "a "),
-    ("é", "e"),
-    ("ß", "s"),
-    ("🍎", "🍌"),
-    ("\u{e9}", "e\u{301}"),
-];
+const ALIKE: [(&str, &str); 6] =
+    [("Stock", "stock"), ("a", "a "), ("é", "e"), ("ß", "s"), ("🍎", "🍌"), ("\u{e9}", "e\u{301}")];
 
 /// In the migrations' table, and in the library's.
 #[apply(test!)]
@@ -231,10 +208,7 @@ async fn a_row_has_the_whole_of_a_long_owner(table: &Table) -> Result {
             .fetch_one(&mut MySqlConnection::connect(&url).await?)
             .await?;
         let number = owner.strip_prefix(&format!("{process}:"));
-        ensure!(
-            number.is_some_and(|it| it.parse::<u64>().is_ok()),
-            "{owner}"
-        );
+        ensure!(number.is_some_and(|it| it.parse::<u64>().is_ok()), "{owner}");
         held.release().await?;
     }
     Ok(())

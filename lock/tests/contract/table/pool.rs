@@ -2,9 +2,7 @@
 
 use crate::support::*;
 use oversell_lock::mysql::{Conn, MySqlOptions, MySqlPool};
-use sqlx::{
-    Connection, Executor, MySql, MySqlConnection, Row, Transaction, mysql::MySqlRow, query_scalar,
-};
+use sqlx::{Connection, Executor, MySql, MySqlConnection, Row, Transaction, mysql::MySqlRow, query_scalar};
 use std::ops::DerefMut;
 
 /// Longer than the server needs to kill a connection.
@@ -73,10 +71,7 @@ pub(crate) async fn name_apart(table: &Table) -> Result<String> {
 }
 
 /// A person's open transaction that inserted this row.
-pub(crate) async fn holds_the_row<'c>(
-    human: &'c mut MySqlConnection,
-    name: &str,
-) -> Result<Transaction<'c, MySql>> {
+pub(crate) async fn holds_the_row<'c>(human: &'c mut MySqlConnection, name: &str) -> Result<Transaction<'c, MySql>> {
     let mut transaction = human.begin().await?;
     let insert = sqlx::query(INSERT).bind(name);
     insert.execute(&mut *transaction).await?;
@@ -146,10 +141,7 @@ async fn a_connection_that_is_done_is_used_again(table: &Table) -> Result {
             _ => drop(connection),
         }
     }
-    ensure!(
-        ids[0] == ids[1] && ids[1] == ids[2] && ids[2] != ids[3],
-        "{ids:?}"
-    );
+    ensure!(ids[0] == ids[1] && ids[1] == ids[2] && ids[2] != ids[3], "{ids:?}");
     ensure_equal("when all were dropped", pool.counts(), (0, 0))
 }
 
@@ -184,8 +176,5 @@ async fn a_connection_goes_to_the_first_usable_node(table: &Table) -> Result {
     let id = left_waiting(table, &name, far).await?;
     gone(table, id).await?;
     transaction.rollback().await?;
-    ensure_invalid(
-        "an address",
-        MySqlPool::new(MySqlOptions::of([&urls[0], "http://a"])).map(drop),
-    )
+    ensure_invalid("an address", MySqlPool::new(MySqlOptions::of([&urls[0], "http://a"])).map(drop))
 }

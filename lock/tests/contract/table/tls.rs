@@ -12,8 +12,7 @@ use tokio::{
 const INSTALLER: &str = "mariadb-install-db";
 
 /// For MySQL, which makes no database `test` by itself.
-const FIRST_SQL: &str =
-    "CREATE USER root@'127.0.0.1'; GRANT ALL ON *.* TO root@'127.0.0.1'; CREATE DATABASE test;\n";
+const FIRST_SQL: &str = "CREATE USER root@'127.0.0.1'; GRANT ALL ON *.* TO root@'127.0.0.1'; CREATE DATABASE test;\n";
 
 /// A server with a database `test`, until it is dropped: the one that the lab has.
 async fn server(folder: &Path, port: u16) -> Result<Child> {
@@ -24,10 +23,7 @@ async fn server(folder: &Path, port: u16) -> Result<Child> {
     let program = |name: &Path| {
         let mut program = Command::new(name);
         program.current_dir(folder).env("TMPDIR", folder);
-        program
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null());
+        program.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         program.args(["--no-defaults", "--datadir=./data"]);
         // Only root may name a user, and must.
         if is_root {
@@ -38,11 +34,7 @@ async fn server(folder: &Path, port: u16) -> Result<Child> {
     let mut install;
     if is_mariadb {
         let beside = server.with_file_name(INSTALLER);
-        let installer = if beside.exists() {
-            beside
-        } else {
-            INSTALLER.into()
-        };
+        let installer = if beside.exists() { beside } else { INSTALLER.into() };
         install = program(&installer);
         install.arg("--auth-root-authentication-method=normal");
     } else {
@@ -62,11 +54,7 @@ async fn server(folder: &Path, port: u16) -> Result<Child> {
         "--require-secure-transport=ON",
         "--loose-mysqlx=OFF",
     ]);
-    for (option, file) in [
-        ("ca", "ca.pem"),
-        ("cert", "server.pem"),
-        ("key", "server.key"),
-    ] {
+    for (option, file) in [("ca", "ca.pem"), ("cert", "server.pem"), ("key", "server.key")] {
         server.arg(format!("--ssl-{option}={}", folder.join(file).display()));
     }
     server.arg(format!("--secure-file-priv={}", folder.display()));

@@ -18,20 +18,14 @@ type Enter = fn(ZkDoubleBarrier, ZkClient, Duration) -> BoxFuture<'static, Answe
 pub(crate) type Leave = fn(ZkDoubleBarrier, ZkClient, String) -> BoxFuture<'static, Answer>;
 
 const ENTER: Enter = |barrier, _, wait| async move { barrier.enter(wait).await }.boxed();
-pub(crate) const LEAVE: Leave =
-    |barrier, _, member| async move { barrier.leave(&member, SOON).await }.boxed();
+pub(crate) const LEAVE: Leave = |barrier, _, member| async move { barrier.leave(&member, SOON).await }.boxed();
 
-pub(crate) async fn enter_together<const N: usize>(
-    barrier: &ZkDoubleBarrier,
-) -> Result<[String; N]> {
+pub(crate) async fn enter_together<const N: usize>(barrier: &ZkDoubleBarrier) -> Result<[String; N]> {
     let inside = try_join_all([(); N].map(|()| barrier.enter(FOR_EVER))).await?;
     inside.try_into().ok().context("all enter")
 }
 
-pub(crate) async fn leave_together<const N: usize>(
-    barrier: &ZkDoubleBarrier,
-    members: [String; N],
-) -> Result {
+pub(crate) async fn leave_together<const N: usize>(barrier: &ZkDoubleBarrier, members: [String; N]) -> Result {
     let leave = |member| barrier.leave(member, FOR_EVER);
     try_join_all(members.iter().map(|member| leave(member))).await?;
     Ok(())
@@ -100,11 +94,7 @@ async fn a_dropped_leave_leaves(zookeeper: &ZooKeeper) -> Result {
 
 #[apply(test!)]
 async fn a_member_that_dies_inside_does_not_keep_the_others(zookeeper: &ZooKeeper) -> Result {
-    let (name, process, doomed) = (
-        name(),
-        zookeeper.client().await,
-        zookeeper.brief_session().await,
-    );
+    let (name, process, doomed) = (name(), zookeeper.client().await, zookeeper.brief_session().await);
     let barrier = process.client.double_barrier(&name, THREE);
     let theirs = doomed.client.double_barrier(&name, THREE);
     let (dies, others) = tokio::join!(theirs.enter(SOON), enter_together::<2>(&barrier));
@@ -131,9 +121,7 @@ async fn both_or_none(zookeeper: &ZooKeeper, enter: Enter) -> Result {
         let name = name();
         let early_way = Wire::to(zookeeper.address()).await;
         let wire = Wire::to(zookeeper.address()).await;
-        let early = zookeeper
-            .process_with(&early_way.address(), LONG_SESSION)
-            .await;
+        let early = zookeeper.process_with(&early_way.address(), LONG_SESSION).await;
         let late = zookeeper.process_with(&wire.address(), LONG_SESSION).await;
         let wait = match gives_up {
             GivesUp::Never => SOON,

@@ -12,25 +12,16 @@ async fn a_holder_served_by_a_follower_without_a_leader_is_told(_: &ZooKeeper) -
     let leader = lab.zookeeper_leader().await;
     let leader = leader.context("an ensemble without a leader")?;
     let connect = lab.addresses().zookeeper.connect.clone();
-    let servers = connect
-        .split(',')
-        .zip(["zookeeper", "zookeeper-2", "zookeeper-3"]);
-    let (follower, _) = servers
-        .into_iter()
-        .find(|(_, name)| *name != leader)
-        .context("no follower")?;
+    let servers = connect.split(',').zip(["zookeeper", "zookeeper-2", "zookeeper-3"]);
+    let (follower, _) = servers.into_iter().find(|(_, name)| *name != leader).context("no follower")?;
     let client = client_of(ZkOptions::new(follower).session(SESSION)).await?;
     let guard = take(&client.lock("/contract/follower")).await?;
-    let outsider = Client::connector()
-        .with_session_timeout(SOON)
-        .connect(follower)
-        .await?;
+    let outsider = Client::connector().with_session_timeout(SOON).connect(follower).await?;
     lab.pause(&leader)?;
     // First the follower, then the guard, which knows by the clock: if the follower has found out, its holder must
     // know, whatever stood still.
     let either = || async {
-        let serves = outsider.check_stat("/").await.is_ok()
-            && outsider.state() == SessionState::SyncConnected;
+        let serves = outsider.check_stat("/").await.is_ok() && outsider.state() == SessionState::SyncConnected;
         !serves || guard.is_lost()
     };
     let came = until("the holder is told, or the follower finds out", either).await;

@@ -65,18 +65,7 @@ async fn a_node_whose_deletion_is_refused_goes_once_it_may(zookeeper: &ZooKeeper
 async fn a_name_that_is_no_path_is_refused(zookeeper: &ZooKeeper) -> Result {
     let process = zookeeper.client().await;
     connected(&process).await?;
-    for bad in [
-        "door",
-        "/a//b",
-        "/a/",
-        "",
-        "/",
-        "/a/../b",
-        "/a\n",
-        "/\u{e000}",
-        "/\u{fff0}",
-        "/🔒",
-    ] {
+    for bad in ["door", "/a//b", "/a/", "", "/", "/a/../b", "/a\n", "/\u{e000}", "/\u{fff0}", "/🔒"] {
         let client = &process.client;
         let refusals = [
             process.lock(bad).acquire(SOON).await.map(|_| ()),
@@ -109,9 +98,7 @@ async fn a_try_without_an_answer_ends_in_time(zookeeper: &ZooKeeper) -> Result {
 
 /// A member that gives up without an answer may have been counted, so it does not report that nobody came.
 #[apply(test!)]
-async fn an_enter_whose_end_is_not_answered_is_not_said_to_be_late(
-    zookeeper: &ZooKeeper,
-) -> Result {
+async fn an_enter_whose_end_is_not_answered_is_not_said_to_be_late(zookeeper: &ZooKeeper) -> Result {
     let (name, mute) = (name(), Mute::to(zookeeper.address())?);
     let client = hasty(mute.address()).await?;
     let barrier = client.double_barrier(&name, TWO);
@@ -180,9 +167,7 @@ async fn options_that_can_never_connect_are_refused(zookeeper: &ZooKeeper) -> Re
 
 /// Another client has changed the value, and this one's server may lag behind.
 #[apply(test!)]
-async fn what_another_client_may_have_changed_is_read_after_a_sync(
-    zookeeper: &ZooKeeper,
-) -> Result {
+async fn what_another_client_may_have_changed_is_read_after_a_sync(zookeeper: &ZooKeeper) -> Result {
     let (name, process) = (name(), zookeeper.client().await);
     let wire = Wire::to(zookeeper.address()).await;
     let one = std::num::NonZeroU32::MIN;
@@ -191,10 +176,7 @@ async fn what_another_client_may_have_changed_is_read_after_a_sync(
     // Its heartbeats, which sync too, are a quarter of a minute apart.
     let other = patient(wire.address()).await?;
     until("it is connected", async || wire.asked(SYNC) == 1).await?;
-    other
-        .double_barrier(&name, one)
-        .leave(&member, SOON)
-        .await?;
+    other.double_barrier(&name, one).leave(&member, SOON).await?;
     ensure_equal("syncs with a leave", wire.asked(SYNC), 2)?;
     let [barrier, count, long] = ["barrier", "count", "long"].map(|of| format!("{name}-{of}"));
     other.barrier(&barrier).wait(SOON).await?;
@@ -243,11 +225,7 @@ async fn a_chroot_that_is_deleted_is_made_again(zookeeper: &ZooKeeper) -> Result
     deleted().await?;
     ensure!(client.barrier("/barrier").set().await?, "it was closed");
     deleted().await?;
-    ensure_equal(
-        "the seed",
-        client.shared_count("/count", 7).get().await?.value,
-        7,
-    )?;
+    ensure_equal("the seed", client.shared_count("/count", 7).get().await?.value, 7)?;
     deleted().await?;
     client.atomic_long("/long").add(1).await?;
     deleted().await

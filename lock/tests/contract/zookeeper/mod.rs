@@ -37,9 +37,7 @@ pub(crate) const JAVA: &str = "_c_3f0c9a52-6f0e-4d0b-9a43-0d0c8f6a7b11-";
 static KINDS: &[Kind<ZooKeeper>] = &[
     Kind::new(
         "zookeeper",
-        &[
-            Contract, OneServer, Losable, Reentrant, InTurn, Layered, Shown,
-        ],
+        &[Contract, OneServer, Losable, Reentrant, InTurn, Layered, Shown],
         |member: &Member, name, ask| {
             let lock = member.client.lock(name);
             match ask.owner {
@@ -51,31 +49,21 @@ static KINDS: &[Kind<ZooKeeper>] = &[
     .shows(|member: &Member, name| operator!(member.client.lock(name)))
     .queues(),
     // With an owner of its own, so that re-entry is tested too.
-    Kind::once_more(
-        "zookeeper_write",
-        &[Contract, OneServer, Losable, Reentrant, InTurn, Shown],
-        write,
-    )
-    .shows(|member: &Member, name| operator!(member.client.rw_lock(name).write()))
-    .reads(|member: &Member, name, ask| {
-        let owner = ask.owner.unwrap_or_else(|| member.client.owner());
-        member.client.rw_lock(name).read().owner(owner).boxed()
+    Kind::once_more("zookeeper_write", &[Contract, OneServer, Losable, Reentrant, InTurn, Shown], write)
+        .shows(|member: &Member, name| operator!(member.client.rw_lock(name).write()))
+        .reads(|member: &Member, name, ask| {
+            let owner = ask.owner.unwrap_or_else(|| member.client.owner());
+            member.client.rw_lock(name).read().owner(owner).boxed()
+        })
+        .queues(),
+    Kind::once_more("zookeeper_multi", &[Contract, OneServer, Losable], |member: &Member, name, _| {
+        in_any_order(parts(name).map(|part| member.client.lock(&part))).boxed()
     })
-    .queues(),
-    Kind::once_more(
-        "zookeeper_multi",
-        &[Contract, OneServer, Losable],
-        |member: &Member, name, _| {
-            in_any_order(parts(name).map(|part| member.client.lock(&part))).boxed()
-        },
-    )
     .parts(|name| parts(name).into()),
     // A waiter has two nodes, and those behind it one each: their number only shows that somebody waits.
-    Kind::once_more(
-        "zookeeper_semaphore_mutex",
-        &[Contract, OneServer, Losable, Shown],
-        |member: &Member, name, _| member.client.semaphore_mutex(name).boxed(),
-    )
+    Kind::once_more("zookeeper_semaphore_mutex", &[Contract, OneServer, Losable, Shown], |member: &Member, name, _| {
+        member.client.semaphore_mutex(name).boxed()
+    })
     .shows(|member: &Member, name| operator!(member.client.semaphore_mutex(name)))
     .queues()
     .parts(semaphore_parts),
@@ -121,16 +109,9 @@ impl ZooKeeper {
     pub(crate) async fn process_with(&self, address: &str, session: Duration) -> Member {
         let way = Proxy::to(address).expect("a free port");
         // A session that outlasts the test is for tests that are not about time limits.
-        let answer = if session == LONG_SESSION {
-            SOON
-        } else {
-            REPLY_TIMEOUT
-        };
+        let answer = if session == LONG_SESSION { SOON } else { REPLY_TIMEOUT };
         let client = client_at(way.address(), session, answer).await;
-        Member {
-            client: client.expect("zookeeper is there"),
-            way,
-        }
+        Member { client: client.expect("zookeeper is there"), way }
     }
 
     /// A process whose session ends within the test.
@@ -144,10 +125,7 @@ impl ZooKeeper {
     }
 
     /// Starts a waiter, and waits until its node is in the queue.
-    pub(crate) async fn queued<L: Lock + 'static>(
-        &self,
-        lock: L,
-    ) -> Result<JoinHandle<Answer<Guard>>> {
+    pub(crate) async fn queued<L: Lock + 'static>(&self, lock: L) -> Result<JoinHandle<Answer<Guard>>> {
         let name = lock.name().to_owned();
         let before = self.left(&name).await.len();
         let waiting = spawn_acquire(lock);
@@ -182,11 +160,7 @@ pub(crate) async fn client_of(options: ZkOptions) -> Result<ZkClient> {
     Ok(client)
 }
 
-pub(crate) async fn client_at(
-    address: String,
-    session: Duration,
-    answer: Duration,
-) -> Result<ZkClient> {
+pub(crate) async fn client_at(address: String, session: Duration, answer: Duration) -> Result<ZkClient> {
     let options = ZkOptions::new(address).chroot(CHROOT);
     client_of(options.session(session).timeout(answer)).await
 }
@@ -239,10 +213,7 @@ pub(crate) fn shape(node: &str) -> Result<String> {
 
 /// A twin's error for a failed request.
 pub(crate) fn broken(error: Error) -> oversell_lock::LockError {
-    oversell_lock::LockError::Unavailable {
-        server: "zookeeper",
-        reason: error.into(),
-    }
+    oversell_lock::LockError::Unavailable { server: "zookeeper", reason: error.into() }
 }
 
 /// A client with a proxy of its own, which can be cut.
@@ -278,11 +249,7 @@ pub(crate) async fn connected(process: &Member) -> Result<Client> {
 }
 
 /// Polls the future until the server has its request, and it waits.
-pub(crate) async fn asked(
-    process: &Member,
-    name: &str,
-    waiter: &mut (impl Future + Unpin),
-) -> Result {
+pub(crate) async fn asked(process: &Member, name: &str, waiter: &mut (impl Future + Unpin)) -> Result {
     let session = connected(process).await?;
     ensure!(futures::poll!(&mut *waiter).is_pending(), "it did not ask");
     // The server answers a session in order, so it has set the earlier watches.

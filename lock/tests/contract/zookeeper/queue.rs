@@ -68,12 +68,7 @@ async fn cost(
 /// those in between are checked once.
 #[apply(test!)]
 async fn a_section_costs_as_much_among_a_thousand_as_among_ten(zookeeper: &ZooKeeper) -> Result {
-    for (counts, most) in [
-        ([1, 50, 1], 3.3),
-        ([20, 20, 3], 4.5),
-        ([100, 3, 3], 4.5),
-        ([1000, 1, 3], 4.5),
-    ] {
+    for (counts, most) in [([1, 50, 1], 3.3), ([20, 20, 3], 4.5), ([100, 3, 3], 4.5), ([1000, 1, 3], 4.5)] {
         let costs = cost(zookeeper, counts, |n| n).await?;
         let [requests, lists, notifications] = costs;
         let few = requests <= most && notifications <= 1.5 && (counts[0] < 100 || lists <= 0.2);
@@ -114,10 +109,7 @@ async fn a_hand_off_waits_for_the_answer_to_the_release(zookeeper: &ZooKeeper) -
 
 /// Somebody deletes the next waiter's node, and then the holder goes like this: the next one queues again, behind one
 /// that came meanwhile, and enters beside nobody.
-async fn queues_again(
-    zookeeper: &ZooKeeper,
-    goes: impl AsyncFnOnce(Guard, &str) -> Result,
-) -> Result {
+async fn queues_again(zookeeper: &ZooKeeper, goes: impl AsyncFnOnce(Guard, &str) -> Result) -> Result {
     let (name, process) = (name(), zookeeper.client().await);
     let first = take(&process.lock(&name)).await?;
     let held = zookeeper.left(&name).await.concat();
@@ -125,9 +117,7 @@ async fn queues_again(
     let mut nodes = zookeeper.left(&name).await;
     nodes.retain(|node| *node != held);
     let stranger = zookeeper.node(&format!("{name}/{JAVA}lock-")).await?;
-    zookeeper
-        .delete(&format!("{name}/{}", nodes.concat()))
-        .await?;
+    zookeeper.delete(&format!("{name}/{}", nodes.concat())).await?;
     goes(first, &format!("{name}/{held}")).await?;
     zookeeper.until_nodes(&name, 2).await?;
     ensure!(!next.is_finished(), "it came in beside another");
@@ -157,10 +147,7 @@ async fn a_waiter_in_line_queues_again_when_the_session_ends(zookeeper: &ZooKeep
     let first = take(&process.lock(&name)).await?;
     let next = zookeeper.queued(process.lock(&name)).await?;
     process.end_session(zookeeper).await;
-    next.await?
-        .context("in the next session")?
-        .release()
-        .await?;
+    next.await?.context("in the next session")?.release().await?;
     ensure_lost("the first", first.release().await)?;
     zookeeper.gone(&name).await
 }

@@ -42,11 +42,7 @@ async fn a_writer_may_read_and_a_reader_may_not_write(zookeeper: &ZooKeeper) -> 
     let left = zookeeper.left(&name).await;
     let mut shapes: Vec<_> = left.iter().map(|node| shape(node)).collect::<Result<_>>()?;
     shapes.sort();
-    let curators = [
-        "|-__READ__0000000000",
-        "|-__WRIT__0000000000",
-        "|-__WRIT__0000000001",
-    ];
+    let curators = ["|-__READ__0000000000", "|-__WRIT__0000000000", "|-__WRIT__0000000001"];
     ensure_equal("Curator's names", shapes, curators)?;
     writing.release().await?;
     ensure_invalid("an upgrade", write.acquire(SOON).await)?;

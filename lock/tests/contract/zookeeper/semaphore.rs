@@ -24,16 +24,9 @@ async fn the_nodes_of_a_semaphore_are_curators(zookeeper: &'static ZooKeeper) ->
     let family = zookeeper.family("zookeeper_semaphore_mutex");
     family.until_queued(&name, 3).await?;
     let nodes = family.left(&name).await;
-    let mut shapes: Vec<_> = nodes
-        .iter()
-        .map(|node| shape(node))
-        .collect::<Result<_>>()?;
+    let mut shapes: Vec<_> = nodes.iter().map(|node| shape(node)).collect::<Result<_>>()?;
     shapes.sort();
-    let curators = [
-        "|-lease-0000000000",
-        "|-lease-0000000001",
-        "|-lock-0000000001",
-    ];
+    let curators = ["|-lease-0000000000", "|-lease-0000000001", "|-lock-0000000001"];
     ensure_equal("Curator's names", shapes, curators)?;
     waiting.abort();
     let one = async || family.left(&name).await.len() == 1;

@@ -55,10 +55,7 @@ impl Wire {
     pub(crate) async fn to(server: String) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let address = listener.local_addr().expect("an address");
-        let wire = Self {
-            address,
-            counts: Arc::default(),
-        };
+        let wire = Self { address, counts: Arc::default() };
         let counts = wire.counts.clone();
         tokio::spawn(async move {
             while let Ok((client, _)) = listener.accept().await {
@@ -82,9 +79,7 @@ impl Wire {
     /// The requests of all kinds so far, without heartbeats.
     pub(crate) fn requests(&self) -> u64 {
         let requests = self.counts.requests.lock();
-        let asked = requests
-            .iter()
-            .filter(|(kind, _)| ![PING, SYNC].contains(kind));
+        let asked = requests.iter().filter(|(kind, _)| ![PING, SYNC].contains(kind));
         asked.map(|(_, n)| n).sum()
     }
 
@@ -170,9 +165,7 @@ async fn frame(from: &mut OwnedReadHalf) -> Result<Vec<u8>> {
 }
 
 fn number(frame: &[u8], at: usize) -> i32 {
-    let bytes = frame
-        .get(at..at + 4)
-        .and_then(|bytes| bytes.try_into().ok());
+    let bytes = frame.get(at..at + 4).and_then(|bytes| bytes.try_into().ok());
     bytes.map_or(0, i32::from_be_bytes)
 }
 

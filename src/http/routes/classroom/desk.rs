@@ -150,24 +150,13 @@ pub(in crate::http) struct QueueCleared {
 impl Class {
     /// Notes that a visitor's page is open, with its name and lesson; a newcomer gets the next number, or is refused beyond
     /// [`MAX_PRESENT`]. Forgets whoever was silent for [`LEAVE_TIMEOUT`]: on return they are newcomers.
-    fn note_presence(
-        &self,
-        visitor: Visitor,
-        who: Option<String>,
-        lesson: &'static str,
-    ) -> Result<(), Error> {
+    fn note_presence(&self, visitor: Visitor, who: Option<String>, lesson: &'static str) -> Result<(), Error> {
         let mut here = self.here.lock();
-        let PresentVisitors {
-            latest_number,
-            by_visitor,
-        } = &mut *here;
+        let PresentVisitors { latest_number, by_visitor } = &mut *here;
         by_visitor.retain(|_, student| student.last_sign.elapsed() < LEAVE_TIMEOUT);
         if !by_visitor.contains_key(&visitor) {
             if by_visitor.len() >= MAX_PRESENT {
-                return Err(Error::TooMany {
-                    what: "visitors on the teacher's desk",
-                    most: MAX_PRESENT,
-                });
+                return Err(Error::TooMany { what: "visitors on the teacher's desk", most: MAX_PRESENT });
             }
             *latest_number += 1;
         }
@@ -237,10 +226,7 @@ pub(in crate::http) async fn desk(
         own: of == visitor,
         races: replays.races_of(&of),
     });
-    axum::Json(DeskView {
-        visitors: visitors.collect(),
-        waiting: waiting.concat(),
-    })
+    axum::Json(DeskView { visitors: visitors.collect(), waiting: waiting.concat() })
 }
 
 /// What waits in a queue, and which of the students have asked for it.
@@ -273,18 +259,11 @@ pub(in crate::http) async fn call(
     _: Admin,
     InstanceState(class): InstanceState<Class>,
     InstanceState(replays): InstanceState<Replays>,
-    Json(NewCall {
-        lesson,
-        replays: ids,
-    }): Json<NewCall>,
+    Json(NewCall { lesson, replays: ids }): Json<NewCall>,
 ) -> Result<StatusCode, Error> {
     let lesson = claims::find(&lesson).ok_or(Error::NoLesson(lesson))?;
     let replays = replays.share(lesson.id, &ids)?;
-    *class.call.lock() = Some(Call {
-        id: Uuid::new_v4(),
-        lesson: lesson.id,
-        replays,
-    });
+    *class.call.lock() = Some(Call { id: Uuid::new_v4(), lesson: lesson.id, replays });
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -307,33 +286,18 @@ mod tests {
     #[test]
     fn a_full_class_takes_no_new_visitor_until_one_leaves() {
         let class = Class::default();
-        let note =
-            |n: usize| class.note_presence(Visitor::named(&format!("visitor {n}")), None, "1.3");
+        let note = |n: usize| class.note_presence(Visitor::named(&format!("visitor {n}")), None, "1.3");
         for n in 0..MAX_PRESENT {
             assert!(note(n).is_ok(), "{n}");
         }
         let more = note(MAX_PRESENT).expect_err("one more");
-        assert!(
-            matches!(
-                more,
-                Error::TooMany {
-                    most: MAX_PRESENT,
-                    ..
-                }
-            ),
-            "{more}"
-        );
+        assert!(matches!(more, Error::TooMany { most: MAX_PRESENT, .. }), "{more}");
         assert!(note(7).is_ok(), "one who is there stays");
         assert_eq!(class.students().len(), MAX_PRESENT);
-        let long_ago = Instant::now()
-            .checked_sub(LEAVE_TIMEOUT)
-            .expect("this machine is up for longer");
+        let long_ago = Instant::now().checked_sub(LEAVE_TIMEOUT).expect("this machine is up for longer");
         let silent = Visitor::named("visitor 8");
         let mut here = class.here.lock();
-        here.by_visitor
-            .get_mut(&silent)
-            .expect("it is there")
-            .last_sign = long_ago;
+        here.by_visitor.get_mut(&silent).expect("it is there").last_sign = long_ago;
         drop(here);
         assert_eq!(class.students().len(), MAX_PRESENT - 1);
         assert!(note(MAX_PRESENT).is_ok());

@@ -34,10 +34,7 @@ pub(in crate::http) struct Watchers {
 impl Default for Watchers {
     fn default() -> Self {
         let places = |most| Arc::new(Semaphore::new(most));
-        Self {
-            all: places(MAX_WATCHERS),
-            own: places(MAX_OWN_STREAMS),
-        }
+        Self { all: places(MAX_WATCHERS), own: places(MAX_OWN_STREAMS) }
     }
 }
 

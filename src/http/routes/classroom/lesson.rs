@@ -54,11 +54,7 @@ pub(in crate::http) async fn show(
     State(app): State<AppState>,
     Json(LessonOnShow { lesson, ended }): Json<LessonOnShow>,
 ) -> StatusCode {
-    let event = if ended {
-        VisitEventKind::Ended
-    } else {
-        VisitEventKind::Lesson
-    };
+    let event = if ended { VisitEventKind::Ended } else { VisitEventKind::Lesson };
     app.visits.report_lesson(event, None, lesson, None);
     StatusCode::NO_CONTENT
 }
@@ -71,11 +67,6 @@ pub(in crate::http) async fn guess(
     Json(Guess { lesson, who, guess }): Json<Guess>,
 ) -> StatusCode {
     let guess = guess.get().to_string();
-    app.visits.report_lesson(
-        VisitEventKind::Guess,
-        Some(who.into_inner()),
-        lesson,
-        Some(guess),
-    );
+    app.visits.report_lesson(VisitEventKind::Guess, Some(who.into_inner()), lesson, Some(guess));
     StatusCode::NO_CONTENT
 }

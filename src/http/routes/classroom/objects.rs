@@ -31,11 +31,7 @@ pub(in crate::http) async fn objects(State(app): State<AppState>) -> Json<Object
         in_time(classroom::latch_count(ctx)),
         in_time(classroom::is_barrier_closed(ctx))
     );
-    Json(Objects {
-        semaphore,
-        latch,
-        barrier,
-    })
+    Json(Objects { semaphore, latch, barrier })
 }
 
 /// The answer of a server; `None` if it fails or takes longer than [`SERVER_TIMEOUT`].

@@ -13,17 +13,12 @@ const MAX_URL_BYTES: usize = 200;
 pub(in crate::http) struct Address {
     /// An address that begins with http:// or https://.
     #[garde(custom(check_url))]
-    #[param(
-        max_length = 200,
-        pattern = "^https?://",
-        example = "http://192.168.1.5:8080/class.html#/2.10.6?me"
-    )]
+    #[param(max_length = 200, pattern = "^https?://", example = "http://192.168.1.5:8080/class.html#/2.10.6?me")]
     url: String,
 }
 
 fn check_url(url: &str, (): &()) -> garde::Result {
-    match url.len() <= MAX_URL_BYTES && (url.starts_with("http://") || url.starts_with("https://"))
-    {
+    match url.len() <= MAX_URL_BYTES && (url.starts_with("http://") || url.starts_with("https://")) {
         true => Ok(()),
         false => Err(garde::Error::new(format!(
             "must begin with http:// or https://, and have at most {MAX_URL_BYTES} bytes"

@@ -39,10 +39,7 @@ pub(in crate::http) struct SentVisits {
 
 impl Default for SentVisits {
     fn default() -> Self {
-        Self {
-            permits: Arc::new(Semaphore::new(MAX_VISITS_UNDER_WAY)),
-            turn: AtomicUsize::new(0),
-        }
+        Self { permits: Arc::new(Semaphore::new(MAX_VISITS_UNDER_WAY)), turn: AtomicUsize::new(0) }
     }
 }
 
@@ -81,16 +78,12 @@ pub(in crate::http) struct VisitRequest {
 
 /// The routes that lessons let people try.
 fn visits() -> BTreeSet<&'static str> {
-    let tries = claims::lessons()
-        .flat_map(|lesson| &lesson.r#try)
-        .filter_map(|path| path.split('?').next());
+    let tries = claims::lessons().flat_map(|lesson| &lesson.r#try).filter_map(|path| path.split('?').next());
     tries.filter(|path| path.starts_with("/test/")).collect()
 }
 
 fn one_of_the_visits() -> Schema {
-    let one = ObjectBuilder::new()
-        .schema_type(Type::String)
-        .enum_values(Some(visits()));
+    let one = ObjectBuilder::new().schema_type(Type::String).enum_values(Some(visits()));
     one.examples(["/test/semaphore"]).into()
 }
 
@@ -100,10 +93,7 @@ fn check_visit_exists(visit: &str, (): &()) -> garde::Result {
         return Ok(());
     }
     let known: Vec<_> = visits.into_iter().collect();
-    Err(garde::Error::new(format!(
-        "must be one of {}",
-        known.join(", ")
-    )))
+    Err(garde::Error::new(format!("must be one of {}", known.join(", "))))
 }
 
 impl VisitRequest {
@@ -115,9 +105,7 @@ impl VisitRequest {
             ("lease_ms", self.lease_ms.map(BoundedInteger::get)),
             ("members", self.members.map(BoundedInteger::get)),
         ];
-        let terms = terms
-            .into_iter()
-            .filter_map(|(name, value)| Some((name, value?.to_string())));
+        let terms = terms.into_iter().filter_map(|(name, value)| Some((name, value?.to_string())));
         let member = self.member.map(|member| ("member", member.to_string()));
         terms.chain(member).collect()
     }
@@ -132,12 +120,10 @@ pub(in crate::http) async fn send_visits(
     Json(visits): Json<VisitRequest>,
 ) -> Result<StatusCode, Error> {
     let wanted = u32::try_from(visits.names.len()).unwrap_or(u32::MAX);
-    let mut permits = Arc::clone(&sent.permits)
-        .try_acquire_many_owned(wanted)
-        .map_err(|_| Error::ClassFull {
-            under_way: MAX_VISITS_UNDER_WAY.saturating_sub(sent.permits.available_permits()),
-            most: MAX_VISITS_UNDER_WAY,
-        })?;
+    let mut permits = Arc::clone(&sent.permits).try_acquire_many_owned(wanted).map_err(|_| Error::ClassFull {
+        under_way: MAX_VISITS_UNDER_WAY.saturating_sub(sent.permits.available_permits()),
+        most: MAX_VISITS_UNDER_WAY,
+    })?;
     let instances = live_instances(&app).await;
     let limit = Duration::from_millis(app.ctx.config.server.request_timeout_ms);
     let terms = visits.terms();

@@ -68,11 +68,7 @@ terms!(
 
 fn check_sku(sku: &str, (): &()) -> garde::Result {
     let good = (1..=32).contains(&sku.chars().count());
-    if good {
-        Ok(())
-    } else {
-        Err(garde::Error::new("must have 1 to 32 characters"))
-    }
+    if good { Ok(()) } else { Err(garde::Error::new("must have 1 to 32 characters")) }
 }
 
 /// Converts a demo's terms to a job; `now` means not to wait.
@@ -102,11 +98,7 @@ into_job!(DemoTerms, Demo2Terms, Demo4Terms);
     responses((status = 200, description = "The work is done",
         content((String = "text/plain", example = "demo1"), (LessonBody = "application/json"))),
         (status = 409, description = "Another has the lock, and this request does not wait")))]
-async fn demo1(
-    State(app): State<AppState>,
-    Query(terms): Query<DemoTerms>,
-    format: Format,
-) -> Result<Response, Error> {
+async fn demo1(State(app): State<AppState>, Query(terms): Query<DemoTerms>, format: Format) -> Result<Response, Error> {
     let job = terms.into_job(app.ctx.config.default_wait());
     let found = demo1::visit(&app.ctx, &job).await.map_err(no_wait_error)?;
     Ok(answer(&app, &job, format, "demo1", found))
@@ -124,9 +116,7 @@ async fn demo2(
 ) -> Result<Response, Error> {
     let id = terms.id.unwrap_or_default();
     let job = terms.into_job(demo2::DEFAULT_WAIT);
-    let found = demo2::visit(&app.ctx, &job, id)
-        .await
-        .map_err(no_wait_error)?;
+    let found = demo2::visit(&app.ctx, &job, id).await.map_err(no_wait_error)?;
     Ok(answer(&app, &job, format, "demo2", found))
 }
 
@@ -135,11 +125,7 @@ async fn demo2(
     responses((status = 200, description = "The work is done",
         content((String = "text/plain", example = "demo3"), (LessonBody = "application/json"))),
         (status = 409, description = "The lock is taken and the request does not wait, or the lock was lost during the work")))]
-async fn demo3(
-    State(app): State<AppState>,
-    Extension(job): Extension<Arc<Job>>,
-    format: Format,
-) -> Response {
+async fn demo3(State(app): State<AppState>, Extension(job): Extension<Arc<Job>>, format: Format) -> Response {
     job.enter_and_stay().await;
     answer(&app, &job, format, "demo3", None)
 }
@@ -149,21 +135,14 @@ async fn demo3(
     responses((status = 200, description = "The work is done",
         content((String = "text/plain", example = "demo4"), (LessonBody = "application/json"))),
         (status = 409, description = "The lock is taken and the request does not wait, or the lock was lost during the work")))]
-async fn demo4(
-    State(app): State<AppState>,
-    Extension(job): Extension<Arc<Job>>,
-    format: Format,
-) -> Response {
+async fn demo4(State(app): State<AppState>, Extension(job): Extension<Arc<Job>>, format: Format) -> Response {
     job.enter_and_stay().await;
     answer(&app, &job, format, "demo4", None)
 }
 
 /// The routes of the four demos, the last two with their locks around them.
 pub(in crate::http) fn demo_routes(app: &AppState) -> [UtoipaMethodRouter<AppState>; 4] {
-    let (by_route, by_key) = (
-        LockLayer::by_route("/demo3"),
-        LockLayer::by_key(demo_layer::KEY_BY_PARAMETERS),
-    );
+    let (by_route, by_key) = (LockLayer::by_route("/demo3"), LockLayer::by_key(demo_layer::KEY_BY_PARAMETERS));
     [
         routes!(demo1),
         routes!(demo2),
@@ -185,22 +164,14 @@ where
     Query<T>: FromRequestParts<AppState, Rejection = Error>,
 {
     let ctx = app.ctx.clone();
-    let fields = T::into_params(|| Some(ParameterIn::Query))
-        .into_iter()
-        .map(|field| field.name);
+    let fields = T::into_params(|| Some(ParameterIn::Query)).into_iter().map(|field| field.name);
     let layer: LockLayer<Body> = key
         .query(fields)
         .wait_by(|head| job(head).wait_left())
         .locks_by(move |name, head| demo_layer::lock(&ctx, job(head), name))
         .expect("the key names fields of the query");
     let layer = layer.answer(|refusal| refusal_error(refusal).into_response());
-    (
-        schemas,
-        paths,
-        methods
-            .layer(layer)
-            .layer(from_fn_with_state(app.clone(), read_job::<T>)),
-    )
+    (schemas, paths, methods.layer(layer).layer(from_fn_with_state(app.clone(), read_job::<T>)))
 }
 
 /// Reads the query into a job, for the layer and the handler behind it.
@@ -210,17 +181,13 @@ async fn read_job<T: IntoJob>(
     mut request: Request,
     next: Next,
 ) -> Response {
-    request
-        .extensions_mut()
-        .insert(Arc::new(terms.into_job(app.ctx.config.default_wait())));
+    request.extensions_mut().insert(Arc::new(terms.into_job(app.ctx.config.default_wait())));
     next.run(request).await
 }
 
 /// The job that [`read_job`] has read from the query. Panics without one.
 fn job(head: &Parts) -> &Job {
-    head.extensions
-        .get::<Arc<Job>>()
-        .expect("read_job stands outside of the lock")
+    head.extensions.get::<Arc<Job>>().expect("read_job stands outside of the lock")
 }
 
 /// The error of a refusal by the layer: 400 for the request, else the lock's own.
@@ -243,12 +210,6 @@ fn no_wait_error(error: Domain) -> Error {
 }
 
 /// The answer of a demo, with the lock's state at its unlock.
-fn answer(
-    app: &AppState,
-    job: &Job,
-    format: Format,
-    demo: &'static str,
-    lock: Option<LockState>,
-) -> Response {
+fn answer(app: &AppState, job: &Job, format: Format, demo: &'static str, lock: Option<LockState>) -> Response {
     respond(app, job, format, demo, Answer::with_lock_state(demo, lock))
 }

@@ -31,11 +31,7 @@ pub(in crate::http) async fn atomic(
 ) -> Result<Response, Error> {
     check_product(&app.ctx, operand.stock_id()).await?;
     let job = operand.job(app.ctx.config.default_wait(), Duration::ZERO);
-    let value = || {
-        operand
-            .value
-            .ok_or_else(|| Error::bad_input("value", "is missing"))
-    };
+    let value = || operand.value.ok_or_else(|| Error::bad_input("value", "is missing"));
     let change = match change.as_str() {
         "increment" => Some(Change::Add(1)),
         "decrement" => Some(Change::Subtract(1)),
@@ -45,8 +41,7 @@ pub(in crate::http) async fn atomic(
         "force-set" => Some(Change::ForceSet(value()?)),
         "get" => None,
         _ => {
-            let rule =
-                "must be one of increment, decrement, add, subtract, get, try-set, force-set";
+            let rule = "must be one of increment, decrement, add, subtract, get, try-set, force-set";
             return Err(Error::bad_input("change", rule));
         }
     };

@@ -26,10 +26,7 @@ terms!(
 
 impl BarrierQuery {
     fn members(&self) -> NonZeroU32 {
-        u32::try_from(self.members.get())
-            .ok()
-            .and_then(NonZeroU32::new)
-            .unwrap_or(NonZeroU32::MIN)
+        u32::try_from(self.members.get()).ok().and_then(NonZeroU32::new).unwrap_or(NonZeroU32::MIN)
     }
 }
 
