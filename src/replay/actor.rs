@@ -139,7 +139,7 @@ async fn run_act(act: Act, ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     match act {
         Act::Strategy(slug) => {
             let strategy = stock::find(slug).ok_or_else(|| Error::NoStrategy(slug.to_owned()))?;
-            // Not `Strategy::take`: an actor prints nothing on the console.
+            // Not `Strategy::deduct`: an actor prints nothing on the console.
             (strategy.spec.deduct)(ctx, job).await
         }
         Act::Order(slug) => {

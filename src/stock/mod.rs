@@ -144,7 +144,7 @@ impl Strategy {
     /// Takes one piece. The console shows a request with a name arrive, enter and leave.
     /// Errors: as the strategy's own: [`Error::SoldOut`], [`Error::Timeout`] and the others.
     /// Cancel safety: dropping it leaves no lock behind; the piece may be sold or not.
-    pub async fn take(&self, ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
+    pub async fn deduct(&self, ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
         let is_shown = job.show_on_console();
         if is_shown {
             job.say(format_args!("来了：{}", self.slug));
@@ -213,9 +213,9 @@ mod tests {
         };
         let strategy = Strategy { spec, ..ALL[0].clone() };
         let job = || Job::new(1, Duration::ZERO, Duration::ZERO);
-        strategy.take(&ctx, &job()).await.expect("a piece");
+        strategy.deduct(&ctx, &job()).await.expect("a piece");
         assert!(log.lines().is_empty());
-        strategy.take(&ctx, &job().with_options(None, Some("小明".into()))).await.expect("a piece");
+        strategy.deduct(&ctx, &job().with_options(None, Some("小明".into()))).await.expect("a piece");
         let printed = log.lines();
         let words = printed.iter().filter_map(|line| line.split_once("小明 "));
         let words: Vec<_> = words.map(|(_, words)| words).collect();

@@ -30,8 +30,8 @@ pub enum Writers {
 /// The parts of a lab. By default every part, on free ports, in a folder that is removed at the end:
 ///
 /// ```no_run
-/// use oversell::lab::{Lab, Options, Part};
-/// # async fn example() -> Result<(), oversell::terminal::failure::Failure> {
+/// use oversell_lab::lab::{Lab, Options, Part};
+/// # async fn example() -> Result<(), oversell_lab::terminal::failure::Failure> {
 /// let only_servers = Options { without: vec![Part::Instances, Part::Nginx], ..Options::default() };
 /// let lab = Lab::start(only_servers).await?;
 /// println!("{}", lab.addresses().mysql.url);

@@ -1,6 +1,6 @@
 //! `/check/lock`: checks the stock and takes a piece, by the strategy that is asked for.
 //!
-//! From request to effect, for `redis-lock`: `routes/mod.rs` lists it, and refuses HEAD; [`by_strategy`] here; `Strategy::take`
+//! From request to effect, for `redis-lock`: `routes/mod.rs` lists it, and refuses HEAD; [`by_strategy`] here; `Strategy::deduct`
 //! in `stock/mod.rs`; `deduct` in `stock/strategies/redis_lock.rs`.
 //!
 //! The library takes the lock: `Lock::acquire` in `lock/src/redis/lock.rs`; `AcquireRequest::acquire_guard` in `acquire.rs` calls back
@@ -13,7 +13,7 @@
 //! `LockClaim::release_or_hand_off` in `lock.rs`, not the default in `hold.rs`; it sends `lua/release.lua`, which publishes to those
 //! who wait, or `lua/hand_off.lua` if another waits in this process.
 //!
-//! The answer is the text `SOLD_TEXT`, or [`PurchaseBody`] where `Accept` names JSON, or the problem of
+//! The answer is the text `SOLD_TEXT`, or [`DeductionBody`] where `Accept` names JSON, or the problem of
 //! `http/error.rs`: a lock that is not had in time is `not-had`, 503, since `LockError::Taken` becomes `Error::Timeout`.
 
 use super::replays;
@@ -29,7 +29,7 @@ const SOLD_TEXT: &str = "验库存并锁库存成功！";
 
 /// A piece was taken.
 #[derive(Debug, Serialize, ToSchema)]
-pub(in crate::http) struct PurchaseBody {
+pub(in crate::http) struct DeductionBody {
     #[serde(flatten)]
     took: JobSummary,
     #[serde(flatten)]
@@ -55,7 +55,7 @@ pub(in crate::http) struct PurchaseBody {
         ("x-visitor" = Option<String>, Header, description = "The visitor; without it, the one of the address")),
     responses(
         (status = 200, description = "A piece was taken",
-            content((String = "text/plain", example = "验库存并锁库存成功！"), (PurchaseBody = "application/json"))),
+            content((String = "text/plain", example = "验库存并锁库存成功！"), (DeductionBody = "application/json"))),
         (status = 404, description = "There is no such product"),
         (status = 409, description = "Sold out, or the lock was lost before the write"),
     ))]
@@ -65,7 +65,7 @@ pub(in crate::http) async fn by_default(
     Query(terms): Query<Terms>,
     format: Format,
 ) -> Result<Response, Error> {
-    take(&app, &visitor, app.strategy, &terms, format).await
+    deduct(&app, &visitor, app.strategy, &terms, format).await
 }
 
 /// Takes a piece by one strategy; by `mine`, from the visitor's own product, unless another is named.
@@ -74,7 +74,7 @@ pub(in crate::http) async fn by_default(
         ("x-visitor" = Option<String>, Header, description = "The visitor; without it, the one of the address")),
     responses(
         (status = 200, description = "A piece was taken",
-            content((String = "text/plain", example = "验库存并锁库存成功！"), (PurchaseBody = "application/json"))),
+            content((String = "text/plain", example = "验库存并锁库存成功！"), (DeductionBody = "application/json"))),
         (status = 404, description = "There is no such strategy or product"),
         (status = 409, description = "Sold out, or the lock was lost before the write"),
     ))]
@@ -86,12 +86,12 @@ pub(in crate::http) async fn by_strategy(
     format: Format,
 ) -> Result<Response, Error> {
     let strategy = stock::find(&slug).ok_or(Error::no_strategy(slug))?;
-    take(&app, &visitor, strategy, &terms, format).await
+    deduct(&app, &visitor, strategy, &terms, format).await
 }
 
 /// Takes a piece by the strategy and records the result in the metrics. A request with a person's name is shown as a visit on
 /// the class page. A student's own lock sells the visitor's own product, unless the request names one.
-async fn take(
+async fn deduct(
     app: &AppState,
     visitor: &Visitor,
     strategy: &'static Strategy,
@@ -110,11 +110,11 @@ async fn take(
         job = app.with_visit(job, "/check/lock", strategy.slug);
     }
     let _under_way = app.requests_by_product.count(job.request.stock_id);
-    let result = strategy.take(&app.ctx, &job).await;
+    let result = strategy.deduct(&app.ctx, &job).await;
     metrics.record_job(&job, &result);
     let deducted = result?;
     let (entered_us, left_us) = job.observation.inside_us().unzip();
-    let sold = PurchaseBody {
+    let sold = DeductionBody {
         took: JobSummary::new(app, AnswerOutcome::Sold, strategy.slug, &job),
         deducted,
         entered_us,
