@@ -12,7 +12,7 @@ COPY course/Cargo.toml course/
 ARG CRATES
 RUN sed -i '/^\[\[/,/^$/d' Cargo.toml */Cargo.toml \
  && mkdir -p src lock/src lab/src course/src \
- && echo 'fn main() {}' | tee build.rs lab/build.rs course/build.rs course/src/main.rs >src/lib.rs \
+ && echo 'fn main() {}' | tee build.rs lab/build.rs course/src/main.rs >src/lib.rs \
  && touch lock/src/lib.rs lab/src/lib.rs \
  && if [ -n "$CRATES" ]; then \
         printf '[source.crates-io]\nreplace-with = "near"\n[source.near]\nregistry = "%s"\n' "$CRATES" >"$CARGO_HOME/config.toml"; \

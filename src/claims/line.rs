@@ -129,9 +129,9 @@ impl Line for TypedLine {
     }
 }
 
-/// The lines, and at their end a `wait` in each terminal.
+/// The lines, and at their end a `wait` in each terminal in which a line that ends in ` &` is to be awaited.
 pub fn with_waits(mut lines: Vec<TypedLine>, is_awaited: impl Fn(&TypedLine) -> bool) -> Vec<TypedLine> {
-    let awaited = lines.iter().filter(|line| is_awaited(line));
+    let awaited = lines.iter().filter(|line| line.run.ends_with(" &") && is_awaited(line));
     let terminals: BTreeSet<_> = awaited.map(|line| line.terminal).collect();
     lines.extend(terminals.into_iter().map(|terminal| TypedLine { terminal, ..TypedLine::new("wait", "") }));
     lines

@@ -93,7 +93,12 @@ impl Placeholders {
             let placeholders = self.0.iter();
             placeholders.fold(text.to_owned(), |text, (name, place)| text.replace(name, place))
         };
-        TypedLine { run: fill(&line.run), expect: fill(&line.expect), ..line.clone() }
+        TypedLine {
+            run: fill(&line.run),
+            expect: fill(&line.expect),
+            claimed: line.claimed.as_deref().map(fill),
+            ..line.clone()
+        }
     }
 }
 

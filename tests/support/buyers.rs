@@ -60,10 +60,11 @@ pub(crate) async fn under_load(
     };
     let other = row.reasons.keys().find(|why| !is_known(why));
     ensure!(other.is_none(), "{slug}: {other:?}");
-    let (sold, unknown) = (row.counts.sold, row.counts.unknown);
+    let (sold, sold_out, unknown) = (row.counts.sold, row.counts.sold_out, row.counts.unknown);
+    ensure!(sold_out == 0, "{slug}: {sold_out} were told that none of a million is left");
     let gone = row.pieces_gone();
     ensure!(
-        (sold..=sold + unknown).contains(&gone.unsigned_abs()),
+        u64::try_from(gone).is_ok_and(|gone| (sold..=sold + unknown).contains(&gone)),
         "{slug}: {sold} were sold, {unknown} are unknown, and {gone} left the shelf"
     );
     Ok(row)

@@ -1,6 +1,6 @@
 //! The results of a run: a row for each lesson, and a verdict on all of them.
 
-use super::{NoVerdict, Observation};
+use super::{NoVerdict, Observation, observation::OURS};
 use oversell::{
     claims::{ClaimVerdict, Lesson, Words, lessons, verdicts::LAST_RUN},
     load::conditions::Conditions,
@@ -112,11 +112,14 @@ fn expected_verdict(id: &str, on: &[String]) -> Option<ClaimVerdict> {
 }
 
 impl CourseResults {
-    /// Whether every lesson of the course was tried, and no experiment failed.
+    /// Whether every lesson of the course was tried, on each system that it is about, and no experiment failed.
     pub(super) fn is_whole(&self) -> bool {
         let is_done = |lesson: &Lesson| {
+            let ours = lesson.why_not().is_none().then(|| OURS.to_owned());
+            let theirs = lesson.theirs.iter().flat_map(|script| script.on.versions());
+            let mut systems = ours.into_iter().chain(theirs.map(|java| java.to_string()));
             let found = self.lessons.iter().find(|tried| tried.id == lesson.id);
-            found.is_some_and(|tried| tried.failed.is_none())
+            found.is_some_and(|tried| tried.failed.is_none() && systems.all(|system| tried.seen.on.contains(&system)))
         };
         lessons().all(is_done)
     }
@@ -147,7 +150,6 @@ impl CourseResults {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::trials::observation::OURS;
     use oversell::claims::{find, verdicts::LessonResult};
 
     fn found(id: &str, seen: Result<ClaimVerdict, &str>) -> CourseResults {
@@ -195,11 +197,18 @@ mod tests {
     #[test]
     fn a_run_with_a_failed_or_missing_lesson_is_not_whole() {
         let tried = |lesson: &Lesson| {
-            let seen = Ok(Observation::of(ClaimVerdict::Noise, Words::default()));
-            TrialResult::of("1", find(lesson.id).expect("it"), None, seen, Duration::ZERO)
+            let mut seen = Observation::of(ClaimVerdict::Noise, Words::default());
+            let theirs = lesson.theirs.iter().flat_map(|script| script.on.versions());
+            seen.on.extend(theirs.map(|java| java.to_string()));
+            TrialResult::of("1", find(lesson.id).expect("it"), None, Ok(seen), Duration::ZERO)
         };
         let mut run = CourseResults { conditions: Conditions::default(), lessons: lessons().map(tried).collect() };
         assert!(run.is_whole());
+        let of_java = run.lessons.iter_mut().find(|tried| tried.seen.on.len() > 1).expect("one of Redisson");
+        let (id, system) = (of_java.id, of_java.seen.on.pop().expect("a version"));
+        assert!(!run.is_whole(), "a run on fewer systems");
+        let of_java = run.lessons.iter_mut().find(|tried| tried.id == id).expect("the same");
+        of_java.seen.on.push(system);
         run.lessons[3].failed = Some("no Redis".to_owned());
         assert!(!run.is_whole());
         run.lessons.remove(3);

@@ -34,7 +34,7 @@ pub(super) async fn get_json(on: &Cluster, url: &str) -> Result<Value, NoVerdict
 }
 
 /// The number of children of a node; 0 if there is no such node.
-pub(super) async fn count_children(zookeeper: &Client, path: &str) -> Result<usize, NoVerdict> {
+async fn count_children(zookeeper: &Client, path: &str) -> Result<usize, NoVerdict> {
     match zookeeper.list_children(path).await {
         Err(Zk::NoNode) => Ok(0),
         nodes => Ok(nodes?.len()),

@@ -48,15 +48,19 @@ fn describe_our_twin(lesson: &Lesson) -> Option<Words> {
     }
 }
 
-/// The lines of a typed lesson with its twin's change: one line replaced or left out; without a change, the first is left out.
-pub(super) fn lines_of_twin(lesson: &Lesson) -> Vec<TypedLine> {
+/// The lines of a typed lesson with its twin's change, and where that is: one line is replaced or left out; without a change, the
+/// first is left out.
+pub(super) fn lines_of_twin(lesson: &Lesson) -> (Vec<TypedLine>, usize) {
     let mut lines = lesson.by_hand.clone();
-    match &lesson.twin {
-        Some(Twin::Typed(n, run)) if !run.is_empty() => run.clone_into(&mut lines[n - 1].run),
-        Some(Twin::Typed(n, _)) => drop(lines.remove(n - 1)),
-        _ => drop(lines.remove(0)),
+    let (index, run) = match &lesson.twin {
+        Some(Twin::Typed(n, run)) => (n - 1, &run[..]),
+        _ => (0, ""),
+    };
+    match run {
+        "" => drop(lines.remove(index)),
+        run => run.clone_into(&mut lines[index].run),
     }
-    lines
+    (lines, index)
 }
 
 /// Describes what the twin changes in the lines for the Java process.

@@ -1,8 +1,11 @@
 //! Tries a claim about the lines that a student types: each line must print what the lesson says.
 //!
 //! 1. Bash runs each line, with the addresses of the running lab.
-//! 2. The experiment has its own product and keys. They replace the places `{:id}`, `{?id}` and `{&id}`, which are empty for a
-//!    student, who uses product 1.
+//! 2. The experiment has its own product and keys. They replace the places `{:id}`, `{?id}`, `{&id}` and `{-id}`, which are
+//!    empty for a student, who uses product 1, and `{id}`, `{user}` and `{user-2}`, which are 1, 1010 and 1011.
+//! 3. A line that prints something else turns the verdict only where it speaks of the claim: where a claim is false, each line must print
+//!    what it does or what is claimed, and before the line that a twin replaces all must be as ever. Else there is no verdict, for a server
+//!    that is down refuses every claim.
 
 use super::tools::own_key;
 use crate::trials::{Cluster, NoVerdict, Observation};
@@ -31,8 +34,13 @@ const PROGRAMS: [&str; 5] = ["curl", "redis-cli", "mysql", "zkCli.sh", "nginx"];
 /// Limit of each output stream of a line, which is killed when it reaches it; it should print far less.
 const MAX_OUTPUT_BYTES: usize = 64 * 1024;
 
-/// Tries typed lines with a product and keys of their own. Unavailable without a lab if a line names what only a lab knows.
-pub(super) async fn try_lines(on: &Cluster, lines: &[TypedLine]) -> Result<Observation, NoVerdict> {
+/// Tries typed lines with a product and keys of their own; `replaced` is the index of the line that a twin has changed. Unavailable
+/// without a lab if a line names what only a lab knows.
+pub(super) async fn try_lines(
+    on: &Cluster,
+    lines: &[TypedLine],
+    replaced: Option<usize>,
+) -> Result<Observation, NoVerdict> {
     let of_lab = |line: &TypedLine| PLACES_OF_LAB.iter().any(|place| line.run.contains(place));
     if lines.iter().any(of_lab) {
         on.servers()?;
@@ -47,7 +55,7 @@ pub(super) async fn try_lines(on: &Cluster, lines: &[TypedLine]) -> Result<Obser
         TypedLine { run, ..line }
     });
     let typed: Vec<_> = typed.collect();
-    // A line that runs beside the others and prints nothing is killed at the end.
+    // A line that runs beside the others and should print nothing is killed at the end.
     let with_waits = with_waits(typed.clone(), |line| !line.expect.is_empty());
     let run = |_, line: &str, _: &[LineResult]| run_line_or_fault(on, line.to_owned());
     let results = run_lines(&with_waits, run, |_| true).await;
@@ -56,16 +64,16 @@ pub(super) async fn try_lines(on: &Cluster, lines: &[TypedLine]) -> Result<Obser
     for result in results? {
         printed[result.index] = result.output.stdout;
     }
-    for (line, printed) in lines.iter().zip(&printed) {
-        if line.run.ends_with(NEW_VOUCHER) {
-            let made: Value = serde_json::from_str(printed)?;
-            on.remove_voucher(&made["id"]).await?;
-        }
+    let makes_voucher = |(line, _): &(&TypedLine, _)| line.run.ends_with(NEW_VOUCHER);
+    let answers = lines.iter().zip(&printed).filter(makes_voucher).map(|(_, printed)| printed);
+    let vouchers: Vec<Value> = answers.filter_map(|answer| serde_json::from_str(answer).ok()).collect();
+    for made in vouchers {
+        on.remove_voucher(&made["id"]).await?;
     }
     for printed in &mut printed {
         *printed = printed.replace(&key, KEY_OF_STUDENT);
     }
-    Ok(observe(lines, &typed, &printed))
+    observe(lines, &typed, &printed, replaced)
 }
 
 /// Runs a line in bash, with the servers' own clients, for [`LINE_TIMEOUT`] at most; unavailable if one of its [`PROGRAMS`] is
@@ -121,8 +129,13 @@ const HIDDEN_PARTS: [&str; 10] = [
 ];
 
 /// Claim: each line prints what it does if the claim is true. The words show every line and what it printed, in short.
-/// `typed` has the lines as they were typed, with all placeholders replaced.
-fn observe(lines: &[TypedLine], typed: &[TypedLine], printed: &[String]) -> Observation {
+/// `typed` has the lines as they were typed, with all placeholders replaced. No verdict if a line fails that does not speak of the claim.
+fn observe(
+    lines: &[TypedLine],
+    typed: &[TypedLine],
+    printed: &[String],
+    replaced: Option<usize>,
+) -> Result<Observation, NoVerdict> {
     let all = || typed.iter().zip(printed);
     let holds = all().all(|(typed, printed)| typed.shows_claim(printed));
     let words = lines.iter().zip(all());
@@ -138,8 +151,18 @@ fn observe(lines: &[TypedLine], typed: &[TypedLine], printed: &[String]) -> Obse
         let otherwise = claimed.map(|claimed| format!(" ≠ {}", claimed.replace('\n', " ")));
         in_short(&(shown + &otherwise.unwrap_or_default()))
     });
-    let words: Vec<_> = words.collect();
-    Observation::holds(holds, Words::untranslated(words.join("; ")))
+    let words = words.collect::<Vec<_>>().join("; ");
+    let is_claimed_false = typed.iter().any(|line| line.claimed.is_some());
+    let must_be_as_ever = |n: usize| match replaced {
+        // What runs beside the others may end after the replaced line.
+        Some(replaced) => n < replaced && !typed[n].run.ends_with(" &"),
+        None => is_claimed_false,
+    };
+    let is_as_ever = |(line, printed): (&TypedLine, &String)| line.is_printed(printed) || line.shows_claim(printed);
+    if all().enumerate().any(|(n, line)| must_be_as_ever(n) && !is_as_ever(line)) {
+        return Err(NoVerdict::failed(words));
+    }
+    Ok(Observation::holds(holds, Words::untranslated(words)))
 }
 
 /// Without the text of a script that is loaded, and with the beginning of its digest.
@@ -165,13 +188,17 @@ mod tests {
     use garde::Validate;
     use oversell::claims::{ClaimVerdict, Run, find, lessons};
 
+    fn seen(lines: &[TypedLine], printed: &[String]) -> Observation {
+        observe(lines, lines, printed, None).expect("a verdict")
+    }
+
     #[test]
     fn what_typed_lines_print_fits_into_a_verdict() {
         let is_typed = |run: &Run| matches!(run, Run::Typed);
         for lesson in lessons().filter(|lesson| lesson.run.parts().iter().any(is_typed)) {
             let lines = lesson.by_hand.iter();
             let printed: Vec<_> = lines.map(|line| line.expect.clone()).collect();
-            let words = observe(&lesson.by_hand, &lesson.by_hand, &printed).words;
+            let words = seen(&lesson.by_hand, &printed).words;
             assert!(words.validate().is_ok(), "{}: {}", lesson.id, words.en);
         }
     }
@@ -191,7 +218,7 @@ mod tests {
     fn a_line_that_sets_the_stock_is_named_by_its_method() {
         let lesson = find("1.3").expect("a lesson");
         let printed: Vec<_> = lesson.by_hand.iter().map(|line| line.expect.clone()).collect();
-        let words = observe(&lesson.by_hand, &lesson.by_hand, &printed).words;
+        let words = seen(&lesson.by_hand, &printed).words;
         assert!(words.en.starts_with("PUT '{\"count\":"), "{}", words.en);
         assert!(!words.en.contains("-H"), "{}", words.en);
     }
@@ -203,8 +230,7 @@ mod tests {
             [(["OK", "1", "0"], ClaimVerdict::Reproduced), (["OK", "1", "1"], ClaimVerdict::NotReproduced)]
         {
             let printed = printed.map(str::to_owned);
-            let seen = observe(&lesson.by_hand, &lesson.by_hand, &printed);
-            assert_eq!(seen.verdict, verdict);
+            assert_eq!(seen(&lesson.by_hand, &printed).verdict, verdict);
         }
     }
 
@@ -216,9 +242,26 @@ mod tests {
             ("OK", ClaimVerdict::NotReproduced, "set lock any nx → OK ≠ 1"),
             ("1", ClaimVerdict::Reproduced, "set lock any nx → 1"),
         ] {
-            let lines = [line.clone()];
-            let seen = observe(&lines, &lines, &[printed.to_owned()]);
+            let seen = seen(std::slice::from_ref(&line), &[printed.to_owned()]);
             assert_eq!((seen.verdict, &seen.words.en[..]), (verdict, words));
         }
+    }
+
+    /// A server that is down refuses every claim: that is no verdict on this one.
+    #[test]
+    fn what_fails_beside_the_claim_is_no_verdict() {
+        let about = TypedLine { claimed: Some("1".to_owned()), ..TypedLine::new("get lock", "0") };
+        let lines = [TypedLine::new("set lock", "OK"), about, TypedLine::new("beside &", "OK")];
+        let judge = |printed: [&str; 3], replaced| {
+            let seen = observe(&lines, &lines, &printed.map(str::to_owned), replaced);
+            seen.ok().map(|seen| seen.verdict)
+        };
+        assert_eq!(judge(["OK", "0", "OK"], None), Some(ClaimVerdict::NotReproduced));
+        assert_eq!(judge(["OK", "1", "OK"], None), Some(ClaimVerdict::Reproduced));
+        assert_eq!(judge(["refused", "0", "OK"], None), None);
+        assert_eq!(judge(["OK", "refused", "OK"], None), None);
+        // The second line is a twin's.
+        assert_eq!(judge(["OK", "refused", "refused"], Some(1)), Some(ClaimVerdict::NotReproduced));
+        assert_eq!(judge(["refused", "0", "OK"], Some(1)), None);
     }
 }

@@ -1,6 +1,6 @@
-//! The experiments that fit no kind of [`Run`](crate::claims::Run): they try the lessons whose `run` is `"custom"`.
+//! The experiments that fit no kind of [`Run`](oversell::claims::Run): they try the lessons whose `run` is `"custom"`.
 //!
-//! A file registers itself: at its head it says which lessons it tries, see `experiments!`.
+//! A file says at its head which lessons it tries, see `experiments!`; `files!` names the files.
 
 use crate::trials::{Cluster, NoVerdict, Observation};
 use futures::future::BoxFuture;
@@ -17,7 +17,7 @@ pub(super) struct Experiment {
     pub(super) twin: ExperimentFn,
 }
 
-/// `"1.7.1.last" => last_piece(1), twin(0);`: the lesson, the function that tries it, its arguments after the cluster, and its
+/// `"3.7.5.numbers" => clients_disagree_on_leases(5), twin(2);`: the lesson, the function that tries it, its arguments after the cluster, and its
 /// twin's.
 macro_rules! experiments {
     ($($lesson:literal => $function:ident($($claim:expr),*), twin($($twin:expr),*);)*) => {
@@ -41,6 +41,7 @@ macro_rules! files {
 }
 
 files! {
+    aggregate
     fail_over
     galera
     members

@@ -53,16 +53,20 @@ async fn try_ours(on: &Cluster, lesson: &'static Lesson) -> Result<Observation, 
 
 /// Tries the twin of a lesson on our service alone. It stops at the first twin that is reproduced, because that one is not refused.
 async fn try_our_twin(on: &Cluster, lesson: &'static Lesson) -> Result<Observation, NoVerdict> {
-    if let Some(Twin::Run(run)) = &lesson.twin {
-        return run_kind(on, lesson, run).await;
-    }
-    let runs = lesson.run.parts();
-    let mut seen = run_kind_of_twin(on, lesson, &runs[0]).await?;
+    let (runs, is_twin) = match &lesson.twin {
+        Some(Twin::Run(run)) => (run.parts(), true),
+        _ => (lesson.run.parts(), false),
+    };
+    let twin = async |run| match is_twin {
+        true => run_kind(on, lesson, run).await,
+        false => run_kind_of_twin(on, lesson, run).await,
+    };
+    let mut seen = twin(&runs[0]).await?;
     for run in &runs[1..] {
         if seen.verdict == ClaimVerdict::Reproduced {
             break;
         }
-        seen = run_kind_of_twin(on, lesson, run).await?;
+        seen = twin(run).await?;
     }
     Ok(seen)
 }
@@ -86,7 +90,7 @@ async fn run_kind(on: &Cluster, lesson: &Lesson, run: &'static Run) -> Result<Ob
         Run::Deadlock(slug) => deadlocks::play_deadlock_and_cure(on, slug, [false, true]).await,
         Run::Burst(burst) => limits::burst_is_limited(on, burst, burst.route).await,
         Run::ExclusiveRoute(route) => demos::second_request_waits(on, [route; 2]).await,
-        Run::Typed => typed::try_lines(on, &lesson.by_hand).await,
+        Run::Typed => typed::try_lines(on, &lesson.by_hand, None).await,
         Run::Custom => (find_experiment(lesson)?.claim)(on).await,
         Run::NotRun(why) => Err(NoVerdict::unavailable(why.zh, why.en)),
     }
@@ -116,7 +120,10 @@ async fn run_kind_of_twin(on: &Cluster, lesson: &Lesson, run: &'static Run) -> R
             };
             demos::second_request_waits(on, [route, another]).await
         }
-        Run::Typed => typed::try_lines(on, &lines_of_twin(lesson)).await,
+        Run::Typed => {
+            let (lines, replaced) = lines_of_twin(lesson);
+            typed::try_lines(on, &lines, Some(replaced)).await
+        }
         Run::Custom => (find_experiment(lesson)?.twin)(on).await,
         Run::All(_) | Run::NotRun(_) => run_kind(on, lesson, run).await,
     }
