@@ -143,7 +143,7 @@ export function meaningOf({ run }, printed) {
     [/ERROR 1213/.test(answer), () => says('means1213')], [/ERROR 1205/.test(answer), () => says('means1205')],
     [/ERROR 1062/.test(answer), () => says('means1062')], [/ERROR 1290/.test(answer), () => says('means1290')],
     [/Node does not exist/.test(answer), () => says('meansNoNode')], [/^Node(Created|DataChanged|ChildrenChanged|Deleted)/m.test(answer), () => says('meansTold')],
-    [/^Created/m.test(answer), () => says('meansCreated')], [/ephemeralOwner = 0x[1-9]/.test(answer), () => says('meansEphemeral')],
+    [/^Created/m.test(answer), () => says('meansCreated')], [/ephemeralOwner = 0x[1-9]/.test(answer), () => says('meansEphemeral')], [/\[aa, bb\d+\]/.test(answer), () => says('meansEphemeralGone')],
     [/is (killed|paused|cut)/.test(answer), () => says('meansStopped')], [/has lost its session/.test(answer), () => says('meansSessionEnded')], [/runs again|goes on|is mended/.test(answer), () => says('meansRunsAgain')],
     [/count\(\*\) from tb_voucher_order/.test(run) && /^\d+$/.test(answer), () => ({ text: t('meansOrders', Number(answer)), wrong: false })],
     [/select stock from tb_seckill_voucher/.test(run) && /^-?\d+$/.test(answer), () => ({ text: t('meansVouchersLeft', Number(answer)), wrong: Number(answer) < 0 })],
@@ -166,7 +166,7 @@ export function meaningOf({ run }, printed) {
     [/^\d+ 200$/.test(answer), () => says('meansLetThrough', answer.split(' ')[0])], [/200…503/.test(answer), () => says('meansSomeRefused')],
     [/main one now/.test(answer), () => says('meansPromoted')], [/free on the new one/.test(answer), () => says('meansLocksGone')], [/replicas had are there/.test(answer), () => says('meansLocksThere')],
     [/^count \d+/.test(answer), () => says('meansLeft', Number(answer.split(' ')[1]))], [/atomic\/get/.test(run), () => says('meansCounted', /\d+$/.exec(answer)?.[0])],
-    [/TIMEFORMAT/.test(run), () => says('meansTook')], [/not exceeded by/.test(answer), () => says('meansPercentile')],
+    [/TIMEFORMAT/.test(run), () => says('meansTook')], [/not exceeded by/.test(answer), () => says('meansPercentile')], [answer === 'in turn', () => says('meansInTurn')], [/disorder/.test(answer), () => says('meansOvertaken')],
     [/row_count\(\)/.test(run) && /^0\b/.test(answer), () => says('meansNoRow')], [/start transaction; select/.test(run) && /^(\S+)\n\1$/.test(answer), () => says('meansSameRead')],
   ]);
   return kinds.find(([is]) => is)?.[1]() ?? { text: '', wrong: false };
