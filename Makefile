@@ -37,18 +37,20 @@ lab: build ## servers, three instances and nginx, until Ctrl-C; LAB='--ways --re
 test: install browser $(NODE_MODULES) ## every test, against real servers on free ports, and the page in a real browser
 	cargo test --workspace --locked --no-run
 	RUST_TEST_THREADS=8 cargo test --workspace --locked --lib --bins
-	cargo test --workspace --locked --examples --test history --test cost
-	cargo test --workspace --locked --doc
 	@$(MAKE) --no-print-directory --jobs --keep-going --output-sync=target $(BESIDE)
 	@$(MAKE) --no-print-directory --jobs --keep-going --output-sync=target $(BY_THEMSELVES)
 	servers=$$(scripts/servers $(NEWER_REDIS)) && env $$servers cargo test --workspace --locked --test contract -- replica
-	node --test --test-reporter=spec --test-concurrency=4 tests/page/*.group.mjs
+	node --test --test-reporter=spec --test-concurrency=6 tests/page/*.group.mjs
 
 # Beside each other: most of their tests wait for a server. Each prints all that it has to say when it ends.
-BESIDE = main contract
+BESIDE = main contract small
 .PHONY: $(BESIDE)
-$(BESIDE):
+main contract:
 	cargo test --workspace --locked --test $@
+
+small:
+	cargo test --workspace --locked --examples --test history --test cost
+	cargo test --workspace --locked --doc
 
 # Random programs, and clusters that break: their load would end leases of other tests. So they are ignored tests of the contract.
 PROGRAMS = cargo test --workspace --locked --test contract -- --ignored

@@ -1,6 +1,5 @@
-/** What is broken by hand, and the class. */
+/** What is broken by hand: links, servers, instances; and what a browser may keep. */
 
 import './breaking.test.mjs';
 import './sent-broken.test.mjs';
-import './class.test.mjs';
 import './cache.test.mjs';

@@ -1,15 +1,10 @@
-/** The lessons, their words, runs, and limits; and that the groups have every file of tests once. */
+/** The words of the lessons and their steps; and that the groups have every file of tests once. */
 
 import assert from 'node:assert/strict';
 import { readFileSync, readdirSync } from 'node:fs';
 import { it } from 'node:test';
-import './opening.test.mjs';
-import './page.test.mjs';
 import './languages.test.mjs';
 import './steps.test.mjs';
-import './mine.test.mjs';
-import './live.test.mjs';
-import './limits.test.mjs';
 
 it('the groups have every file of tests once', () => {
   const files = readdirSync(new URL('.', import.meta.url));

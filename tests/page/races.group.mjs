@@ -1,5 +1,3 @@
-/** The races: how they are drawn, and how light they come. */
+/** The races, how they are drawn. */
 
 import './race.test.mjs';
-import './layout.test.mjs';
-import './light.test.mjs';
