@@ -39,10 +39,6 @@ const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
 fn main() -> ExitCode {
     std::env::set_current_dir(ROOT).expect("the repository");
     let runtime = Runtime::new().expect("an async runtime");
-    if let Ok(connect) = std::env::var(stock::zookeeper_faults::HOLDER_VARIABLE) {
-        let held = runtime.block_on(stock::zookeeper_faults::hold(&connect));
-        return ExitCode::from(u8::from(held.is_err()));
-    }
     let mut arguments = Arguments::from_args();
     let trials = register::all(runtime.handle());
     // One thread each: most of them wait for a server.

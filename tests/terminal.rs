@@ -58,6 +58,7 @@ async fn command_line_mistakes_are_reported_before_measuring() -> Result<()> {
         (format!("compare {at} --strategies nnone"), "'none'"),
         (format!("seckill {at} --strategies redis-rlok"), "'redis-rlock'"),
         ("course --lesson 2.33".to_owned(), "'2.3'"),
+        ("course --lesson 99.9".to_owned(), "in all"),
         (format!("compare {at} --json /no/such/rows.json"), "no folder /no/such"),
         (format!("compare {at} --json /proc/rows.json"), "/proc/rows.json: "),
         (format!("compare {at}"), "http://127.0.0.1:1 does not answer"),
@@ -67,83 +68,6 @@ async fn command_line_mistakes_are_reported_before_measuring() -> Result<()> {
         ensure!(code == Some(2) && words.contains(wanted), "{line}: {code:?} {words}");
     }
     Ok(())
-}
-
-/// Rows go to stdout and all else to stderr, with a line for each run, since that is no terminal.
-#[apply(test!)]
-async fn json_to_stdout_is_json_alone_and_each_run_is_told() -> Result<()> {
-    let lab = labs::full_lab().await?;
-    let at = lab.addresses();
-    let line = format!(
-        "compare --http {} --instance {} --strategies none,single-update --threads 4 --loops 5 --json -",
-        at.http, at.instances[0].url
-    );
-    let output = oversell(&line).output().await?;
-    let found: serde_json::Value = serde_json::from_slice(&output.stdout)?;
-    ensure!(found["rows"].as_array().map(Vec::len) == Some(4), "{found}");
-    let (_, words) = status_and_stderr(&output);
-    for wanted in ["1/4  none on one", "4/4  single-update on three", "verdict"] {
-        ensure!(words.contains(wanted), "{wanted} is not in {words}");
-    }
-    labs::keep_for_next_test(lab);
-    Ok(())
-}
-
-/// Ctrl-C during a run: a partial run is not reported.
-#[apply(test!)]
-async fn a_run_that_is_cut_short_has_no_verdict() -> Result<()> {
-    let (shown, words) = cut_short("ceiling of one", true).await?;
-    ensure!(
-        !shown.contains("verdict") && words.contains("after 0 whole runs; single-update on one"),
-        "{words} {shown}"
-    );
-    Ok(())
-}
-
-/// Ctrl-C during the ceiling prints no table.
-#[apply(test!)]
-async fn an_interrupted_ceiling_is_not_reported() -> Result<()> {
-    let (shown, words) = cut_short("oversell ", false).await?;
-    ensure!(!shown.contains("ceiling") && !shown.contains("verdict") && words.ends_with("measured"), "{words} {shown}");
-    Ok(())
-}
-
-/// Stdout and stderr of a comparison that a signal interrupts, during its run or before.
-async fn cut_short(after: &str, is_run: bool) -> Result<(String, String)> {
-    let lab = labs::full_lab().await?;
-    let at = lab.addresses();
-    let line = format!(
-        "compare --http {} --instance {} --strategies single-update --targets one --threads 2 --loops 50 --hold-ms 200",
-        at.http, at.instances[0].url
-    );
-    let mut running = oversell(&line).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
-    let mut lines = BufReader::new(running.stdout.take().context("stdout")?).lines();
-    while let Some(line) = within_limit("its beginning", lines.next_line()).await?? {
-        if line.starts_with(after) {
-            break;
-        }
-    }
-    if is_run {
-        wait_until("requests are under way", async || {
-            let url = format!("{}/metrics", at.instances[0].url);
-            let metrics = http::ask(url).await?.1;
-            Ok(metrics.contains(r#"oversell_waiters{strategy="single-update"}"#))
-        })
-        .await?;
-    }
-    let pid = running.id().context("it has ended")?;
-    kill(Pid::from_raw(pid.cast_signed()), Signal::SIGINT)?;
-    let mut shown = String::new();
-    while let Some(line) = within_limit("its end", lines.next_line()).await?? {
-        shown += &line;
-    }
-    let (code, words) = status_and_stderr(&within_limit("its end", running.wait_with_output()).await??);
-    ensure!(
-        code == Some(130) && words.contains("cut short") && !shown.contains("exact") && !shown.contains('✓'),
-        "{code:?} {words} {shown}"
-    );
-    labs::keep_for_next_test(lab);
-    Ok((shown, words.trim_end().to_owned()))
 }
 
 #[apply(test!)]
@@ -278,18 +202,20 @@ fn shop(at: &oversell_lab::addresses::Addresses) -> String {
     )
 }
 
-/// A terminal that reports no width.
+/// Also where the terminal reports no width.
 #[apply(test!)]
 async fn the_answer_comes_last_and_fits_the_terminal() -> Result<()> {
     let lab = labs::full_lab().await?;
     let line = shop(lab.addresses());
-    for (columns, fits) in [(0, 80), (60, 60), (80, 80)] {
-        let shown = in_a_terminal(columns, &line, &[("NO_COLOR", "1")]).await?;
+    for (columns, variable, fits) in [(0, ("NO_COLOR", "1"), 80), (60, ("TERM", "dumb"), 60), (80, ("LANG", ""), 0)] {
+        let shown = in_a_terminal(columns, &line, &[variable]).await?;
         let lines: Vec<_> = shown.lines().collect();
         let last = lines.iter().rposition(|line| line.contains("single-update ["));
         let table = lines.iter().rposition(|line| line.contains("───"));
         ensure!(table.is_some() && last > table, "{columns}: {shown}");
-        ensure!(lines.iter().all(|line| line.chars().count() <= fits), "{columns}: {shown}");
+        let coloured = shown.contains("\u{1b}[");
+        ensure!(coloured == (fits == 0) && shown.contains("as promised"), "{variable:?}: {shown:?}");
+        ensure!(coloured || lines.iter().all(|line| line.chars().count() <= fits), "{columns}: {shown}");
         ensure!(shown.contains("verdict") && !shown.contains(", \n"), "{shown}");
         ensure!(!shown.contains("narrow:") || !shown.contains("from"), "{shown}");
     }
@@ -297,25 +223,16 @@ async fn the_answer_comes_last_and_fits_the_terminal() -> Result<()> {
     Ok(())
 }
 
+/// Rows go to stdout and all else to stderr, without an English heading, and with a line for each run, since that is no terminal.
 #[apply(test!)]
-async fn marks_are_coloured_where_the_terminal_has_colours() -> Result<()> {
+async fn json_to_stdout_is_json_alone_and_the_rest_is_chinese() -> Result<()> {
     let lab = labs::full_lab().await?;
-    let line = shop(lab.addresses());
-    for (variables, coloured) in [(&[][..], true), (&[("NO_COLOR", "1")], false), (&[("TERM", "dumb")], false)] {
-        let shown = in_a_terminal(80, &line, variables).await?;
-        ensure!(shown.contains("\u{1b}[") == coloured && shown.contains("as promised"), "{variables:?}: {shown:?}");
-    }
-    labs::keep_for_next_test(lab);
-    Ok(())
-}
-
-#[apply(test!)]
-async fn a_comparison_in_chinese_has_no_english_headings() -> Result<()> {
-    let lab = labs::full_lab().await?;
-    let output = oversell(&shop(lab.addresses())).env("LC_ALL", "zh_CN.UTF-8").env("LANGUAGE", "").output().await?;
-    let (_, words) = status_and_stderr(&output);
-    let shown = String::from_utf8_lossy(&output.stdout).into_owned() + &words;
-    for wanted in ["一个实例的上限", "策略", "结论", "如约", "分毫不差", "字节"] {
+    let line = shop(lab.addresses()) + " --json -";
+    let output = oversell(&line).env("LC_ALL", "zh_CN.UTF-8").env("LANGUAGE", "").output().await?;
+    let found: serde_json::Value = serde_json::from_slice(&output.stdout)?;
+    ensure!(found["rows"].as_array().map(Vec::len) == Some(2), "{found}");
+    let (_, shown) = status_and_stderr(&output);
+    for wanted in ["2/2", "一个实例的上限", "策略", "结论", "如约", "分毫不差", "字节"] {
         ensure!(shown.contains(wanted), "{wanted} is not in {shown}");
     }
     for english in ["strategy", "verdict", "exact", "promised", "ceiling", "bytes", "cores", " on one"] {
@@ -325,48 +242,40 @@ async fn a_comparison_in_chinese_has_no_english_headings() -> Result<()> {
     Ok(())
 }
 
-/// One line for a reproduced claim, and the totals at the end.
+/// Ctrl-C during a run: a partial run is not reported.
 #[apply(test!)]
-async fn the_course_ends_with_its_count() -> Result<()> {
+async fn a_run_that_is_cut_short_has_no_verdict() -> Result<()> {
     let lab = labs::full_lab().await?;
     let at = lab.addresses();
-    let line = format!("course --http {} --instance {} --lesson 1.3", at.http, at.instances[0].url);
-    let output = oversell(&line).output().await?;
-    let shown = String::from_utf8_lossy(&output.stdout);
-    let last = shown.lines().last().unwrap_or_default();
-    ensure!(last.contains("1 claims: 1 reproduced") && last.starts_with('✓'), "{shown}");
-    ensure!(shown.contains("PUT '{") && !shown.contains("-H"), "{shown}");
-    labs::keep_for_next_test(lab);
-    Ok(())
-}
-
-#[apply(test!)]
-async fn a_mistyped_lesson_is_answered_with_the_nearest() -> Result<()> {
-    let output = oversell("course --lesson 99.9").output().await?;
-    let (code, words) = status_and_stderr(&output);
-    ensure!(code == Some(2) && words.contains("in all") && words.len() < 500, "{words}");
-    Ok(())
-}
-
-/// Help is wrapped once, and examples are never broken.
-#[apply(test!)]
-async fn help_fits_the_terminal_and_keeps_its_examples() -> Result<()> {
-    for command in ["compare", "course", "seckill", "faults", "lab", "bench"] {
-        let line = format!("{command} --help");
-        let shown = in_a_terminal(80, &line, &[("NO_COLOR", "1")]).await?;
-        let below = shown.split("Examples:").nth(1).context("no examples")?;
-        for line in below.lines() {
-            let is_command = line.starts_with("  oversell ");
-            ensure!(is_command || line.chars().count() <= 80, "{line}");
-        }
-        // A short line is the last of its paragraph.
-        let (_, paragraphs) = below.split_once("\n\n").context("no paragraphs")?;
-        let lines: Vec<_> = paragraphs.lines().collect();
-        for pair in lines.windows(2).filter(|pair| !pair[1].is_empty()) {
-            let next = pair[1].split(' ').next().unwrap_or_default();
-            let fits = pair[0].chars().count() + 1 + next.chars().count() <= 80;
-            ensure!(!fits || pair[0].is_empty(), "{command}: {pair:?}");
-        }
+    let line = format!(
+        "compare --http {} --instance {} --strategies single-update --targets one --threads 2 --loops 50 --hold-ms 200",
+        at.http, at.instances[0].url
+    );
+    let sold = async || {
+        let metrics = http::ask(format!("{}/metrics", at.instances[0].url)).await?.1;
+        let sold =
+            metrics.lines().find_map(|line| line.strip_prefix(r#"oversell_sold_total{strategy="single-update"} "#));
+        anyhow::Ok(sold.map_or(Ok(0), str::parse::<u64>)?)
+    };
+    let before = sold().await?;
+    let mut running = oversell(&line).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
+    let mut lines = BufReader::new(running.stdout.take().context("stdout")?).lines();
+    let ceiling = async {
+        while !lines.next_line().await?.context("it has ended")?.starts_with("ceiling of one") {}
+        anyhow::Ok(())
+    };
+    within_limit("its ceiling", ceiling).await??;
+    wait_until("it sells", async || Ok(sold().await? > before)).await?;
+    let pid = running.id().context("it has ended")?;
+    kill(Pid::from_raw(pid.cast_signed()), Signal::SIGINT)?;
+    let mut shown = String::new();
+    while let Some(line) = within_limit("its end", lines.next_line()).await?? {
+        shown += &line;
     }
+    let (code, words) = status_and_stderr(&within_limit("its end", running.wait_with_output()).await??);
+    let is_told = words.contains("cut short") && words.contains("after 0 whole runs; single-update on one");
+    let has_verdict = ["verdict", "exact", "✓"].iter().any(|word| shown.contains(word));
+    ensure!(code == Some(130) && is_told && !has_verdict, "{code:?} {words} {shown}");
+    labs::keep_for_next_test(lab);
     Ok(())
 }

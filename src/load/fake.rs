@@ -41,8 +41,6 @@ pub(super) enum Fault {
     Hangs,
     /// Somebody else sets product 1.
     Reset,
-    /// Answers in JSON: two retries, 5 ms of waiting, the lock lost.
-    Says,
     /// Once, nobody is answered for [`STALL`].
     Stalls,
 }
@@ -181,10 +179,6 @@ async fn sell(shop: &Mutex<Shop>, product: i64) -> Result<Response<Full<Bytes>>,
         Some(Fault::Refuses) => Ok(text_answer(StatusCode::SERVICE_UNAVAILABLE, "lock not had")),
         Some(Fault::Hangs) => std::future::pending().await,
         _ if !sold => Ok(text_answer(StatusCode::CONFLICT, "库存不足！")),
-        Some(Fault::Says) => Ok(text_answer(
-            StatusCode::OK,
-            r#"{"outcome":"sold","retries":2,"waited_ms":5,"lock":"lost","strategy":"fake"}"#,
-        )),
         Some(Fault::Closes) => {
             let mut answer = text_answer(StatusCode::OK, answer::SOLD);
             answer.headers_mut().insert("connection", http::HeaderValue::from_static("close"));

@@ -3,7 +3,7 @@
 use super::{
     Row,
     fake::{Fake, Fault, STALL, run_to_its_end},
-    history::{Contention, OutcomeCounts},
+    history::OutcomeCounts,
     measure::measure_in_rounds,
     plan::{ONE_INSTANCE, Plan, THREE_BEHIND_NGINX, Timed},
     run::{Snapshot, run},
@@ -111,13 +111,6 @@ async fn a_connection_closed_between_requests_is_reopened() {
 }
 
 #[tokio::test]
-async fn a_thousand_connections_are_served() {
-    let fake = Fake::open(None).await;
-    let row = fake.run("single-update", 1000, 2, 5000).await;
-    assert_eq!((row.verdict, row.counts.sold), (Verdict::Exact, 2000));
-}
-
-#[tokio::test]
 async fn a_cancelled_run_ends_and_what_was_under_way_is_unknown() {
     let fake = Fake::open(Some((Fault::Hangs, 1))).await;
     let (progress, mut watching) = watch::channel(Snapshot::default());
@@ -134,17 +127,6 @@ async fn a_cancelled_run_ends_and_what_was_under_way_is_unknown() {
     let row = row.unwrap();
     assert_eq!((row.verdict, row.stats.samples), (Verdict::Errors, 3));
     assert_eq!(row.counts.unknown, 3);
-}
-
-#[tokio::test]
-async fn the_last_snapshot_is_the_whole_run() {
-    let fake = Fake::open(None).await;
-    let (progress, watching) = watch::channel(Snapshot::default());
-    let plan = fake.plan("single-update", 4, 25, 1000);
-    let stop = CancellationToken::new();
-    run(&plan, &progress, &stop).await.unwrap();
-    let last = watching.borrow();
-    assert_eq!([last.samples, last.planned, last.sold, last.instances["8000"]], [100; 4]);
 }
 
 #[tokio::test]
@@ -232,28 +214,6 @@ async fn failed_requests_break_an_unsafe_strategys_promise() {
     let row = run_to_its_end(&plan).await;
     assert_eq!((row.verdict, row.kept), (Verdict::Errors, false));
     assert_eq!(fake.requests(), 30);
-}
-
-#[tokio::test]
-async fn a_row_has_only_the_figures_that_answers_reported() {
-    for (fault, wanted) in [
-        (
-            Some((Fault::Says, 1)),
-            Some(Contention {
-                retries: 40,
-                retries_per_sold: 2.0,
-                waited_mean_ms: 5.0,
-                waited_p50_ms: 5,
-                waited_p99_ms: 5,
-                waited_max_ms: 5,
-                lock_lost: 20,
-            }),
-        ),
-        (None, None),
-    ] {
-        let row = Fake::open(fault).await.run("version-cas", 2, 10, 100).await;
-        assert_eq!(row.contention, wanted);
-    }
 }
 
 #[tokio::test]

@@ -202,11 +202,10 @@ impl Play {
         let spec = ActorSpec {
             act: act.name().to_owned(),
             stock_id: self.stock_id,
-            lease_ms: match role.lease {
-                RoleLease::EndedByStep(millis) => Some(pace.pick([millis, BEYOND_REPLAY_MS])),
-                RoleLease::EndsByItself(millis) => Some(pace.pick(millis)),
-                RoleLease::Default => None,
-            },
+            lease_ms: Some(match role.lease {
+                RoleLease::EndedByStep(millis) => pace.pick([millis, BEYOND_REPLAY_MS]),
+                RoleLease::EndsByItself(millis) => pace.pick(millis),
+            }),
             wait_ms: match role.is_impatient {
                 _ if pace == Pace::Scheduler => BEYOND_REPLAY_MS,
                 true => pace.pick(IMPATIENT_WAIT_MS),

@@ -30,8 +30,6 @@ pub(super) enum RoleLease {
     EndedByStep(u64),
     /// By the clock, and forced: no step has to end it.
     EndsByItself([u64; 2]),
-    /// The strategy's own lease.
-    Default,
 }
 
 impl Role {
@@ -59,12 +57,6 @@ impl Role {
     /// The same role with a lease in milliseconds: by the clock, and if the pace forces leases. No step has to end it.
     pub const fn self_ending_lease(self, by_clock: u64, forced: u64) -> Self {
         let lease = RoleLease::EndsByItself([by_clock, forced]);
-        Self { lease, ..self }
-    }
-
-    /// The same role with the strategy's own lease, at every pace.
-    pub const fn default_lease(self) -> Self {
-        let lease = RoleLease::Default;
         Self { lease, ..self }
     }
 

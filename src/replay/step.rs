@@ -141,8 +141,6 @@ impl Role {
         times_out() = RoleStep::Finishes(ExpectedEnd::Failed("not-had"));
         /// Fails because the row refuses its fencing token.
         fails_fenced() = RoleStep::Finishes(ExpectedEnd::Failed("fenced"));
-        /// Fails for this reason: a kind of [`ActorEvent::Failed`](super::ActorEvent::Failed).
-        fails_as(kind: &'static str) = RoleStep::Finishes(ExpectedEnd::Failed(kind));
         /// Fails, for whatever reason.
         fails() = RoleStep::Finishes(ExpectedEnd::AnyFailure);
         /// Dies: at the pace `Clock`, and with a lab, its process is killed; else it stands still for good.

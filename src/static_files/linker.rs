@@ -116,32 +116,6 @@ mod tests {
     use super::*;
     use crate::static_files::StaticFiles;
 
-    const LINES: [&str; 6] = [
-        "import { a, b as c } from './layout.js';",
-        "import * as dom from '../shared/dom.js';",
-        "export { e } from './events.js';",
-        "export async function load(path) {}",
-        "export const N = 1;",
-        "let from = 'x';",
-    ];
-
-    #[test]
-    fn imports_and_exports_become_properties() {
-        let (text, imports) = replace_imports("js/timeline/drawing.js", &LINES.join("\n"));
-        let at = |name| format!("globalThis.modules['js/{name}.js']");
-        assert_eq!(imports, ["js/timeline/layout.js", "js/shared/dom.js", "js/timeline/events.js"]);
-        let wanted = [
-            format!("const {{ a, b: c }} = {};", at("timeline/layout")),
-            format!("const dom = {};", at("shared/dom")),
-            String::new(),
-            "async function load(path) {}".into(),
-            "const N = 1;".into(),
-            "let from = 'x';".into(),
-            format!("{} = {{ e: {}.e, load, N }};", at("timeline/drawing"), at("timeline/events")),
-        ];
-        assert_eq!(text, wanted.join("\n"));
-    }
-
     /// The first line that imports or exports in a form that is not replaced.
     fn unknown_form(text: &str) -> Option<String> {
         let declares = ["async function ", "class ", "const ", "function "];
@@ -162,28 +136,5 @@ mod tests {
         for other in ["export default 1;", "export let a = 1;", "import './dom.js';", "import {", "export { a };"] {
             assert_eq!(unknown_form(other).as_deref(), Some(other));
         }
-    }
-
-    #[test]
-    fn a_script_has_each_module_once_after_its_imports() {
-        let entries = ["js/page/page.js".to_owned()];
-        let script = link(&entries, &BTreeSet::new(), |path, _| path.to_owned());
-        let exports = |path: &str| format!("{}={{", exports_of(path));
-        let end_of = |path: &str| {
-            let ends: Vec<_> = script.match_indices(&exports(path)).collect();
-            assert_eq!(ends.len(), 1, "{path}");
-            ends[0].0
-        };
-        let mut modules = BTreeSet::new();
-        visit(&entries[0], &mut modules, &mut Vec::new());
-        for path in &modules {
-            for import in replace_imports(path, &text(path)).1 {
-                assert!(end_of(&import) < end_of(path), "{path} imports {import}");
-            }
-        }
-        // The twin: a script without what an earlier one has.
-        let earlier = BTreeSet::from(["js/shared/dom.js".to_owned()]);
-        let rest = link(&entries, &earlier, |path, _| path.to_owned());
-        assert!(!rest.contains(&exports("js/shared/dom.js")));
     }
 }

@@ -18,7 +18,7 @@ const LINE_TIMEOUT_SECONDS: &str = "300";
 type Lessons = Vec<&'static Lesson>;
 
 /// The lesson with the id `OVERSELL_LESSON`; all lessons with `OVERSELL_SOAK=1`, which takes minutes. Otherwise the first
-/// lesson of each chapter and of each kind of experiment.
+/// lesson of each kind of experiment.
 fn parts() -> Vec<(&'static str, Lessons)> {
     if let Ok(id) = env::var("OVERSELL_LESSON") {
         let lesson = claims::find(&id).unwrap_or_else(|| panic!("OVERSELL_LESSON: no lesson {id}"));
@@ -39,12 +39,12 @@ fn first_of_each_kind() -> Lessons {
     let (mut kinds, mut few) = (Vec::new(), Vec::new());
     for chapter in claims::ALL.iter() {
         let typed = |lesson: &&Lesson| !lesson.by_hand.is_empty();
-        for (n, lesson) in chapter.lessons.iter().filter(typed).enumerate() {
+        for lesson in chapter.lessons.iter().filter(typed) {
             let kind = discriminant(&lesson.run);
-            if n == 0 || !kinds.contains(&kind) {
+            if !kinds.contains(&kind) {
                 few.push(lesson);
+                kinds.push(kind);
             }
-            kinds.push(kind);
         }
     }
     few

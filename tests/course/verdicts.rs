@@ -1,4 +1,4 @@
-//! Verdicts of a run: a broken service yields none, and verdicts are kept.
+//! Verdicts of a run are kept.
 
 use crate::support::{
     http::{answer, client},
@@ -6,36 +6,6 @@ use crate::support::{
 };
 use reqwest::StatusCode;
 use serde_json::{Value, json};
-use sqlx::{Connection, Executor, MySqlConnection};
-use tokio::process::Command;
-
-/// With no order written, nobody has two orders; that is not what the claim says.
-#[apply(test!)]
-async fn without_written_orders_no_claim_about_orders_holds() -> Result<()> {
-    let lab = labs::full_lab().await?;
-    let at = lab.addresses();
-    let mut mysql = MySqlConnection::connect(&at.mysql.url).await?;
-    let refuse = "CREATE TRIGGER refuse BEFORE INSERT ON tb_voucher_order FOR EACH ROW \
-                  SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'no order'";
-    mysql.execute(refuse).await?;
-    let tried = Command::new(env!("CARGO_BIN_EXE_oversell"))
-        .args(["course", "--lang", "en", "--http", &at.http])
-        .args(["--instance", &at.instances[0].url])
-        .args(["--lesson", "002.user-mutex", "002.conditional"])
-        .output()
-        .await?;
-    mysql.execute("DROP TRIGGER refuse").await?;
-    mysql.execute("DELETE FROM course_verdict").await?;
-    let said = String::from_utf8_lossy(&tried.stderr);
-    ensure!(
-        tried.status.code() == Some(1)
-            && said.contains("002.user-mutex: not reproduced")
-            && said.contains("002.conditional: not reproduced"),
-        "{tried:?}"
-    );
-    labs::keep_for_next_test(lab);
-    Ok(())
-}
 
 /// Every instance shows a verdict that one received; a later run replaces it.
 #[apply(test!)]

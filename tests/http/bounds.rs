@@ -143,6 +143,26 @@ async fn a_hung_instance_does_not_stop_the_front() -> Result<()> {
     Ok(())
 }
 
+/// The monitors wait for six people who do not come.
+#[apply(test!)]
+async fn a_class_has_room_for_so_many_visits_at_once() -> Result<()> {
+    let lab = labs::full_lab().await?;
+    let people: Vec<_> = (1..=30).map(|n| format!("同学 {n}")).collect();
+    let send = async || {
+        let visits = client().post(format!("{}/classroom/visits", lab.addresses().instances[0].url));
+        let visits = visits.json(&json!({"visit": "/test/latch", "names": people, "hold_ms": 0}));
+        answer(visits.header("accept", "application/json")).await
+    };
+    for n in 0..4 {
+        let (status, words) = send().await?;
+        ensure!(status == StatusCode::ACCEPTED, "{n}: {status} {words}");
+    }
+    let (status, words) = send().await?;
+    lab.stop().await;
+    ensure!(status == StatusCode::SERVICE_UNAVAILABLE && words.contains("urn:oversell:class-full"), "{status} {words}");
+    Ok(())
+}
+
 /// A load that runs, one that waits, and no third; and of all visitors no more than a hundred.
 #[apply(test!)]
 async fn loads_of_one_visitor_and_of_all_have_a_bound() -> Result<()> {

@@ -5,10 +5,9 @@ use crate::support::{
     *,
 };
 use oversell::stock::Store;
-use oversell_lab::lab::{Lab, Options, Part};
+use oversell_lab::lab::{Lab, Options};
 use reqwest::StatusCode;
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
 
 /// The state of the whole cluster, by the instance at `base`.
 async fn lights(base: &str, query: &str) -> Result<(StatusCode, Value)> {
@@ -94,87 +93,6 @@ async fn an_instance_cut_off_or_stopped_is_no_server_down() -> Result<()> {
         Ok(status == StatusCode::SERVICE_UNAVAILABLE && lights["servers"]["zookeeper"]["up"] == false && of_all)
     })
     .await?;
-    lab.stop().await;
-    Ok(())
-}
-
-fn named(name: &str, role: &str) -> (String, String) {
-    (name.to_owned(), role.to_owned())
-}
-
-/// The servers of a kind with their roles, by the instance at `base`.
-async fn roles(base: &str, server: &str) -> Result<BTreeMap<String, String>> {
-    let (_, lights) = lights(base, "?instances=true").await?;
-    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    let members = elements(&lights["servers"][server]["members"]);
-    let members = members.map(|member| (text(&member["name"]), text(&member["role"])));
-    Ok(members.collect())
-}
-
-/// A link is redirected from the main Redis to the promoted replica: the lights name the server, not the link.
-#[apply(test!)]
-async fn the_lights_name_the_redis_behind_a_link() -> Result<()> {
-    let lab = Lab::start(Options {
-        without: vec![Part::MySql, Part::ZooKeeper, Part::Nginx],
-        replica: true,
-        instance_ports: vec![0],
-        redis_ports: vec![0],
-        ..labs::short_leases()
-    })
-    .await?;
-    let url = lab.addresses().instances[0].url.clone();
-    let are = async |redis: &str, replica: &str| {
-        let wanted = [named("redis", redis), named("replica", replica)].into();
-        wait_until(&format!("redis is the {redis}"), || async { Ok(roles(&url, "redis").await? == wanted) }).await
-    };
-    are("primary", "replica").await?;
-    lab.promote().await?;
-    are("replica", "primary").await?;
-    lab.stop().await;
-    Ok(())
-}
-
-/// Three servers of each kind; each kind loses its leader.
-#[apply(soak_test!)]
-async fn the_lights_name_members_and_leader_after_a_fail_over() -> Result<()> {
-    let lab = Lab::start(Options {
-        galera: 3,
-        sentinels: 3,
-        zookeeper: 3,
-        instance_ports: vec![0; 2],
-        redis_ports: vec![0],
-        ..labs::short_leases()
-    })
-    .await?;
-    let url = lab.addresses().instances[1].url.clone();
-    // The first has this role, all others that one.
-    let are = async |server: &str, [first, leads, follows]: [&str; 3], all: &[&str]| {
-        let role = |name: &&str| match *name == first {
-            true => named(name, leads),
-            false => named(name, follows),
-        };
-        let wanted: BTreeMap<_, _> = all.iter().map(role).collect();
-        wait_until(&format!("{server}: {first} is the {leads}"), || async { Ok(roles(&url, server).await? == wanted) })
-            .await
-    };
-    let zookeeper = ["zookeeper", "zookeeper-2", "zookeeper-3"];
-    let leader = lab.zookeeper_leader().await.context("nobody leads")?;
-    are("mysql", ["mysql", "writer", "standby"], &["mysql", "mysql-2", "mysql-3"]).await?;
-    are("redis", ["redis", "primary", "replica"], &["redis", "replica", "replica-2"]).await?;
-    are("zookeeper", [&leader, "leader", "follower"], &zookeeper).await?;
-
-    for dies in ["mysql", "redis", &leader] {
-        lab.kill(dies).await?;
-    }
-    are("mysql", ["mysql-2", "writer", "standby"], &["mysql-2", "mysql-3"]).await?;
-    let main_redis = async || lab.main_redis().await.context("no Sentinel");
-    wait_until("a replica leads", || async { Ok(main_redis().await? != "redis") }).await?;
-    are("redis", [&main_redis().await?, "primary", "replica"], &["replica", "replica-2"]).await?;
-    let elected = async || lab.zookeeper_leader().await;
-    wait_until("another server leads", || async { Ok(elected().await.is_some()) }).await?;
-    let left: Vec<_> = zookeeper.into_iter().filter(|name| **name != leader).collect();
-    let elected = elected().await.context("nobody leads")?;
-    are("zookeeper", [&elected, "leader", "follower"], &left).await?;
     lab.stop().await;
     Ok(())
 }

@@ -1,3 +1,2 @@
 mod bounds;
-mod desk;
 mod lights;

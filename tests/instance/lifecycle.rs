@@ -6,6 +6,7 @@ use crate::support::{
     leftovers::ensure_nothing_is_left,
     *,
 };
+use futures::future::try_join_all;
 use oversell::{
     ctx::Ctx,
     stock::{self, Store},
@@ -34,7 +35,8 @@ async fn an_instance_starts_without_its_servers_and_recovers() -> Result<()> {
     })
     .await?;
     let base = lab.addresses().instances[0].url.clone();
-    for strategy in stock::ALL.iter() {
+    // Each waits for its servers to come back.
+    let buys = stock::ALL.iter().map(async |strategy| {
         let buys = http::client().get(check_url(&base, strategy.slug, 0, 2000));
         let answer = buys.send().await?;
         ensure!(
@@ -42,7 +44,9 @@ async fn an_instance_starts_without_its_servers_and_recovers() -> Result<()> {
             "{} without servers: {answer:?}",
             strategy.slug
         );
-    }
+        Ok(())
+    });
+    try_join_all(buys).await?;
     for server in ["redis", "redis-mine", "zookeeper", "mysql"] {
         lab.restart(server).await?;
     }

@@ -3,5 +3,4 @@ mod galera;
 mod galera_nodes;
 mod members;
 mod redis_cluster;
-mod sentinel;
 mod sentinels;

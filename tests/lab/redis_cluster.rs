@@ -4,11 +4,7 @@
 use crate::{
     own_cluster::{ClusterNode, OwnCluster},
     seckill::on_sale,
-    support::{
-        http::{answer, body_with_status, check_url, client, put_stock, status, stock},
-        labs::short_leases,
-        *,
-    },
+    support::*,
 };
 use oversell::{
     classroom,
@@ -20,12 +16,8 @@ use oversell::{
     stock::{self, Store},
     stock_admin,
 };
-use oversell_lab::{
-    clients::redis_at::redis_at,
-    lab::{Lab, Options, Part},
-};
+use oversell_lab::clients::redis_at::redis_at;
 use redis::AsyncCommands;
-use reqwest::StatusCode;
 use std::{fmt::Debug, sync::Arc};
 
 const BRACES: &str = "{oversell}:";
@@ -180,57 +172,6 @@ async fn one_node_of_all_slots_resets_by_slot_and_claims_in_one(servers: &Server
         limit.arg(0).exec_async(&mut redis).await?;
         ctx.close(TEST_WAIT_LIMIT).await;
         redis::cmd("FLUSHALL").exec_async(&mut redis_at(&node.url).await?).await?;
-    }
-    Ok(())
-}
-
-/// Every strategy that needs Redis sells with braces and without; of the seckill's steps one needs the braces.
-#[apply(soak_test!)]
-async fn an_instance_sells_on_a_cluster_and_says_what_needs_braces() -> Result<()> {
-    let cluster = OwnCluster::of(1, 0).await?;
-    for prefix in ["", BRACES] {
-        let mut options = Options {
-            instance_ports: vec![0],
-            without: vec![Part::Redis, Part::Nginx],
-            redis_ports: vec![0],
-            ..short_leases()
-        };
-        options.env.extend([
-            ("OVERSELL__REDIS__URL".to_owned(), cluster.nodes[0].url.clone()),
-            ("OVERSELL__REDIS__PREFIX".to_owned(), prefix.to_owned()),
-        ]);
-        let lab = Lab::start(options).await?;
-        let base = &lab.addresses().instances[0].url;
-        // The lab runs no Redis of its own, so it does not wait until the instance is ready.
-        wait_until("it is ready", async || Ok(status(format!("{base}/health/ready")).await? == StatusCode::OK)).await?;
-        put_stock(base, 5000).await?;
-        let mut sold = [0, 0];
-        for strategy in stock::ALL.iter() {
-            let redlock = strategy.slug == "redis-redlock";
-            if strategy.is_own_lock() || redlock || !strategy.spec.needs.contains(&Server::Redis) {
-                continue;
-            }
-            body_with_status(check_url(base, strategy.slug, 0, 10_000), StatusCode::OK).await?;
-            sold[usize::from(strategy.spec.store == Store::Redis)] += 1;
-        }
-        for (store, sold) in [Store::MySql, Store::Redis].into_iter().zip(sold) {
-            ensure!(sold > 0 && stock(base, store).await? == 5000 - sold, "{store:?}: {sold}");
-        }
-        let voucher = serde_json::json!({"title": "100元代金券", "stock": 100, "begin": "2020-01-01T00:00:00Z", "end": "2100-01-01T00:00:00Z"});
-        let (_, voucher) = answer(client().post(format!("{base}/voucher")).json(&voucher)).await?;
-        let voucher: serde_json::Value = serde_json::from_str(&voucher)?;
-        for (user, step) in seckill::ALL.iter().enumerate() {
-            let order = format!("{base}/voucher-order/seckill/{}?strategy={}", voucher["id"], step.slug);
-            let order = client().post(order).header("x-user-id", user + 1);
-            let (status, words) = answer(order.header("accept", "application/json")).await?;
-            let refused = prefix.is_empty() && step.slug == "script-stream";
-            let as_it_should = match refused {
-                true => status == 503 && words.contains(r#""outcome":"failed""#) && words.contains("redis.prefix"),
-                false => status == 200,
-            };
-            ensure!(as_it_should, "{prefix} {}: {status} {words}", step.slug);
-        }
-        lab.stop().await;
     }
     Ok(())
 }

@@ -1,30 +1,21 @@
-//! Load runs on real servers while others buy, reset and run.
+//! Load runs on real servers: one at a time, where their requests are, and how many a lock admits.
 
 use crate::support::{
-    http::{answer, ask, ask_json, body_with_status, check_url, client, put_stock},
+    http::{answer, ask_json, client},
     *,
 };
-use futures::future::{join, join_all};
 use oversell::{
     load::{
         Plan, Row,
         run::{Snapshot, run},
-        verdict::Verdict,
     },
     stock::{self, Promise},
 };
-use oversell_lab::lab::Lab;
 use reqwest::StatusCode;
 use serde_json::{Value, json};
 use sqlx::{Connection, Executor, MySqlConnection};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
-
-fn plan(base: &str, target: &str, strategy: &str) -> Plan {
-    let mut plan = Plan::new(base, target, strategy);
-    (plan.threads, plan.loops, plan.count) = (20, 25, 500);
-    plan
-}
 
 async fn load(plan: &Plan) -> Result<Row> {
     let progress = watch::Sender::new(Snapshot::default());
@@ -43,47 +34,6 @@ async fn after(base: &str, state: &str) -> Result<Value> {
     let view = async || ask_json(format!("{base}/runs/current")).await;
     wait_until(&format!("the end of {state}"), async || Ok(view().await?["state"] != state)).await?;
     view().await
-}
-
-/// Two runs at once, and two more from the page on two instances, are exact while others buy and reset product 1; their
-/// products are removed. A run on product 1 itself is not exact. ZooKeeper is down all the time, and none of them needs
-/// it.
-#[apply(test!)]
-async fn a_run_is_exact_whatever_others_do_meanwhile() -> Result<()> {
-    let mut lab = labs::full_lab().await?;
-    lab.kill("zookeeper").await?;
-    let http = lab.addresses().http.clone();
-    let [first, second] = [0, 1].map(|n| lab.addresses().instances[n].url.clone());
-    let plans = [plan(&http, "three", "single-update"), plan(&first, "one", "redis-lock")];
-    let runs = join_all(plans.iter().map(load));
-    let pages = async { [page_run(&first, "single-update").await, page_run(&second, "redis-script").await] };
-    let (rows, rows_of_pages) = meanwhile(&lab, join(runs, pages)).await;
-    for row in rows {
-        let row = row?;
-        ensure!(
-            (row.verdict, row.kept, row.counts.sold, row.contention.is_some()) == (Verdict::Exact, true, 500, true),
-            "others falsify a run: {row:?}"
-        );
-    }
-    for row in rows_of_pages {
-        let row = row?;
-        ensure!(
-            (&row["verdict"], &row["sold"], &row["after"]) == (&json!("exact"), &json!(500), &json!(0)),
-            "others falsify a run of the page: {row}"
-        );
-    }
-    for plan in &plans {
-        let product = format!("{first}/stock?stock_id={}", plan.stock_id);
-        body_with_status(product, StatusCode::NOT_FOUND).await.context("the product of a run is left")?;
-    }
-
-    let mut twin = plan(&http, "three", "single-update");
-    twin.stock_id = 1;
-    let row = meanwhile(&lab, load(&twin)).await?;
-    ensure!(row.verdict != Verdict::Exact, "a run on everybody's product was not falsified");
-    lab.restart("zookeeper").await?;
-    labs::keep_for_next_test(lab);
-    Ok(())
 }
 
 /// Cancels a run and waits for its end.
@@ -211,33 +161,6 @@ async fn a_run_says_where_its_requests_wait() -> Result<()> {
     Ok(())
 }
 
-/// Buys and resets product 1 until `work` ends.
-async fn meanwhile<T>(lab: &Lab, work: impl Future<Output = T>) -> T {
-    let base = &lab.addresses().instances[2].url;
-    let disturb = async {
-        loop {
-            for _ in 0..5 {
-                ask(check_url(base, "single-update", 0, 1000)).await.ok();
-            }
-            put_stock(base, 777).await.ok();
-        }
-    };
-    tokio::select! {
-        done = work => done,
-        () = disturb => unreachable!("it never ends"),
-    }
-}
-
-/// Starts a run as the page does; returns its row.
-async fn page_run(base: &str, strategy: &str) -> Result<Value> {
-    let wanted = json!({"strategy": strategy, "threads": 20, "loops": 25, "count": 500});
-    let (status, started) = start(base, wanted).await?;
-    ensure!(status == StatusCode::ACCEPTED, "{started}");
-    let view = after(base, "running").await?;
-    let row = view.get("row").filter(|row| row.is_object()).cloned();
-    row.with_context(|| format!("the run of the page has no row: {view}"))
-}
-
 /// A row `run` without an end is no lease, as `table-lock` writes it: a run waits for it until it is cancelled.
 #[apply(test!)]
 async fn a_lock_row_without_an_end_holds_a_run_up() -> Result<()> {
@@ -254,48 +177,6 @@ async fn a_lock_row_without_an_end_holds_a_run_up() -> Result<()> {
     client().delete(format!("{base}/runs/{id}")).send().await?;
     ensure!(after(base, "waiting").await?["state"] == "failed", "cancelled");
     mysql.execute("DELETE FROM tb_lock WHERE lock_name = 'run'").await?;
-    labs::keep_for_next_test(lab);
-    Ok(())
-}
-
-/// Three visitors ask at once: one load at a time, in order, each with its place; only one's own is cancelled; nobody sees
-/// another's result.
-#[apply(test!)]
-async fn loads_of_several_visitors_wait_in_a_queue() -> Result<()> {
-    let lab = labs::full_lab().await?;
-    let http = &lab.addresses().http;
-    let visitors = ["a", "b", "c"].map(|letter| letter.repeat(16));
-    let ask = async |visitor: &str, request: reqwest::RequestBuilder| {
-        let request = request.header("x-visitor", visitor).header("accept", "application/json");
-        let (status, body) = answer(request).await?;
-        let body: Value = serde_json::from_str(&body).unwrap_or_default();
-        Ok::<_, anyhow::Error>((status, body))
-    };
-    let current = async |visitor: &str| {
-        let (_, view) = ask(visitor, client().get(format!("{http}/runs/current"))).await?;
-        Ok::<_, anyhow::Error>(view)
-    };
-    let mut ids = Vec::new();
-    for (n, visitor) in visitors.iter().enumerate() {
-        let wanted = json!({"strategy": "redis-script", "threads": 10, "loops": if n == 0 { 10_000 } else { 10 }});
-        let request = client().post(format!("{http}/runs")).json(&wanted);
-        let (status, run) = ask(visitor, request).await?;
-        ensure!(status == StatusCode::ACCEPTED && run["position"] == n, "{n}: {status} {run}");
-        ids.push(run["id"].as_str().unwrap_or_default().to_owned());
-    }
-    let foreign = client().delete(format!("{http}/runs/{}", ids[0]));
-    ensure!(ask(&visitors[1], foreign).await?.0 == StatusCode::NOT_FOUND, "another's run was cancelled");
-    ensure!(current(&visitors[0]).await?["state"] == "running");
-    let own = client().delete(format!("{http}/runs/{}", ids[1]));
-    ask(&visitors[1], own).await?;
-    wait_until("a place is given up", async || Ok(current(&visitors[2]).await?["position"] == 1)).await?;
-    let own = client().delete(format!("{http}/runs/{}", ids[0]));
-    ask(&visitors[0], own).await?;
-    wait_until("the last one has had its turn", async || Ok(current(&visitors[2]).await?["state"] == "done")).await?;
-    for (visitor, id) in visitors.iter().zip(&ids) {
-        let view = current(visitor).await?;
-        ensure!(view["id"] == *id && view["own"] == true, "{view}");
-    }
     labs::keep_for_next_test(lab);
     Ok(())
 }

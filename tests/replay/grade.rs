@@ -2,15 +2,10 @@
 //! lock fails.
 
 use crate::support::{
-    http::{answer, ask_json, check_url, client, elements},
+    http::{answer, check_url, client},
     *,
 };
 use oversell::{
-    load::{
-        Plan,
-        run::{Snapshot, run},
-        verdict::Verdict,
-    },
     own_lock::{Mark, Scripts, grade},
     stock,
 };
@@ -18,9 +13,6 @@ use oversell_lab::clients::redis_at::redis_at;
 use redis::aio::MultiplexedConnection;
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
-use tokio::sync::watch;
-use tokio_util::sync::CancellationToken;
 
 const TRIALS: [&str; 7] =
     ["exclusion", "holder-dies", "late-release", "foreign-release", "re-entry", "long-job", "fairness"];
@@ -179,74 +171,8 @@ async fn scripts_of_strangers_fill_no_redis() -> Result<()> {
     Ok(())
 }
 
-/// One instance keeps the lock, three sell with it, another grades it. A lock that admits everybody oversells; an
-/// invalid script is refused by its name and not kept.
-#[apply(test!)]
-async fn an_own_lock_is_stored_used_and_graded_over_http() -> Result<()> {
-    let lab = labs::full_lab().await?;
-    let [first, second] = [0, 1].map(|n| lab.addresses().instances[n].url.clone());
-    let mine = async || ask_json(format!("{second}/mine")).await;
-    let put = async |scripts: &Value| {
-        let put = client().put(format!("{first}/mine")).header("accept", "application/json");
-        answer(put.json(scripts)).await
-    };
-    let at_first = mine().await?;
-    let stages: Vec<_> = elements(&at_first["stages"]).cloned().collect();
-    let stage = |n: usize| stages[n]["scripts"].clone();
-    ensure!(stages.len() == STAGES.len() && at_first["scripts"] == stage(0), "{at_first}");
-
-    for (field, script, rule) in [
-        ("acquire", "", "must not be empty"),
-        ("release", "while true do end", "while is not allowed"),
-        ("renew", "return redis.call('del', 'stock')", "redis stands only as"),
-        ("renew", "return (1", "redis does not understand it"),
-        ("release", "return\u{3000}1", "U+3000"),
-    ] {
-        let mut wrong = stage(0);
-        wrong[field] = script.into();
-        let (status, words) = put(&wrong).await?;
-        let problem: Value = serde_json::from_str(&words)?;
-        let names = problem["field"] == field && problem["detail"].to_string().contains(rule);
-        ensure!(status == StatusCode::BAD_REQUEST && names, "{field}: {status} {words}");
-    }
-    ensure!(mine().await? == at_first, "what was refused was kept");
-
-    let mut lets_all_in = stage(4);
-    lets_all_in["acquire"] = YES.into();
-    for (scripts, verdict) in
-        [(&stage(0), Verdict::Exact), (&stage(4), Verdict::Exact), (&lets_all_in, Verdict::Oversold)]
-    {
-        ensure!(put(scripts).await?.0 == StatusCode::OK);
-        let mut plan = Plan::new(&lab.addresses().http, "three", "mine");
-        (plan.threads, plan.loops, plan.hold_ms, plan.count) = (9, 3, 5, 100);
-        let progress = watch::Sender::new(Snapshot::default());
-        let row = run(&plan, &progress, &CancellationToken::new()).await?;
-        ensure!(row.verdict == verdict, "{scripts}: {row:?}");
-    }
-
-    put(&stage(4)).await?;
-    let grade = async || answer(client().post(format!("{second}/mine/grade"))).await;
-    let (one, other) = futures::join!(grade(), grade());
-    let answers = BTreeMap::from([one?, other?].map(|(status, words)| (status.as_u16(), words)));
-    ensure!(answers.len() == 2 && answers.contains_key(&429), "a visitor's lock was graded twice at once: {answers:?}");
-    let graded: Value = serde_json::from_str(answers.get(&200).context("no grades")?)?;
-    let verdicts: Vec<_> =
-        elements(&graded["grades"]).map(|grade| grade["verdict"].as_str().unwrap_or_default()).collect();
-    ensure!(graded["scripts"] == stage(4) && verdicts == [["passed"; 6].as_slice(), &["failed"]].concat(), "{graded}");
-
-    let mut fails = stage(2);
-    fails["acquire"] = FAILS.into();
-    put(&fails).await?;
-    let (status, words) = answer(client().get(check_url(&first, "mine", 0, 100))).await?;
-    ensure!(status == StatusCode::SERVICE_UNAVAILABLE && words.contains("script"), "{status} {words}");
-
-    let _: i64 = labs::query_redis(&lab, "DEL", "mine:at:127.0.0.1").await?;
-    labs::keep_for_next_test(lab);
-    Ok(())
-}
-
 /// Two visitors keep different scripts, at different instances: each sells with its own, from a product of its own. The twin:
-/// two without an id are one.
+/// two without an id are one. A visitor's lock is graded once at a time.
 #[apply(test!)]
 async fn each_visitor_has_an_own_lock_and_product() -> Result<()> {
     let lab = labs::full_lab().await?;
@@ -281,6 +207,11 @@ async fn each_visitor_has_an_own_lock_and_product() -> Result<()> {
         let (status, sold) = visit(0, Some(visitor), Method::POST, "/check/lock/mine", Value::Null).await?;
         ensure!(status == StatusCode::OK && sold["remaining"] == left, "{visitor}: {status} {sold}");
     }
+    let grade = || visit(0, Some(&one), Method::POST, "/mine/grade", Value::Null);
+    let (first, second) = futures::join!(grade(), grade());
+    let mut statuses = [first?.0, second?.0];
+    statuses.sort_unstable();
+    ensure!(statuses == [StatusCode::OK, StatusCode::TOO_MANY_REQUESTS], "graded twice at once: {statuses:?}");
     for visitor in ["short", "with spaces, and long enough"] {
         let (status, refused) = visit(0, Some(visitor), Method::GET, "/mine", Value::Null).await?;
         ensure!(status == StatusCode::BAD_REQUEST && refused["field"] == "x-visitor", "{status} {refused}");

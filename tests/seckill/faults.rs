@@ -29,31 +29,6 @@ use std::{
 
 const BUYERS: usize = 48;
 
-/// POST /voucher waits for its table, the connection for KILL is refused, then the table is free: the voucher exists,
-/// and the answer says so.
-#[apply(test!)]
-async fn a_voucher_is_added_though_its_kill_is_refused(servers: &Servers) -> Result<()> {
-    use sqlx::Executor;
-    let (mut outsider, _) = servers.database("locked_vouchers").await?;
-    let (mut user, ctx) = servers.user("seller", "locked_vouchers").await?;
-    migrate(&ctx).await;
-    user.refuse_later_connections(&ctx).await?;
-    let refusals = user.refusals().await?;
-    outsider.execute("LOCK TABLES tb_seckill_voucher WRITE").await?;
-    let adding = tokio::spawn({
-        let ctx = Arc::clone(&ctx);
-        async move { on_sale(&ctx, 1).await }
-    });
-    user.wait_until_refused(refusals).await?;
-    outsider.execute("UNLOCK TABLES").await?;
-    let added = within_limit("an answer", adding).await??;
-    let vouchers: Vec<i64> =
-        sqlx::query_scalar("SELECT voucher_id FROM tb_seckill_voucher").fetch_all(&mut outsider).await?;
-    ensure!(added.as_ref().is_ok_and(|id| vouchers == [*id]), "{added:?}, and {vouchers:?} are there");
-    outsider.execute("DROP DATABASE locked_vouchers").await?;
-    Ok(())
-}
-
 /// Users who order once each, at any instance.
 struct Crowd {
     client: Client,

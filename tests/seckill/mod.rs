@@ -1,6 +1,5 @@
 mod faults;
 mod ids;
-mod over_http;
 mod steps;
 mod stream;
 

@@ -1,225 +1,27 @@
-//! The steps of [002]: a forced schedule shows each flaw on the first try, and the same schedule its cure; under load
-//! each step keeps its promise. The checker alone judges.
+//! The steps of [002]: under load each keeps its promise, and each refuses what it must. The checker alone judges. Their flaws are
+//! replays: `replay/races.rs`.
 
 use super::on_sale;
-use crate::{replay::races::ends_with, support::*};
+use crate::support::*;
 use chrono::{TimeDelta, Utc};
 use oversell::{
     ctx::Ctx,
     error::Error,
-    replay::{self, A, Act, B, C, ExpectedResult, Play, RaceScript, Step},
     seckill::{
         self, Order, OrderReceipt, SeckillError,
         check::{
             OrderAnswers, OrdersReport,
-            OrdersVerdict::{self, DuplicateOrders, Exact, Oversold},
+            OrdersVerdict::{self, DuplicateOrders, Exact},
             VoucherOrder, check_orders,
         },
         voucher,
     },
-    section::Point,
     stock::Promise,
 };
 use std::sync::{Arc, Mutex};
 use tokio::task::JoinHandle;
 
 const NOW: Duration = Duration::ZERO;
-
-/// Plays a schedule of orders for a voucher, and checks the verdict.
-async fn is_judged(
-    servers: &Servers,
-    slug: &'static str,
-    pieces: i64,
-    steps: &'static [Step],
-    verdict: OrdersVerdict,
-) -> Result<()> {
-    const JUDGED: &[Step] = &[Step::Custom(|play| Box::pin(judge(play)))];
-    let ctxs: Vec<_> = (0..3).map(|_| servers.with(|_| ())).collect();
-    let script = RaceScript {
-        pieces,
-        steps: [steps, JUDGED],
-        ..RaceScript::of(Act::Order(slug), steps, ExpectedResult::NOTHING)
-    };
-    let ending = ends_with(&ctxs, script).await?;
-    for ctx in ctxs {
-        ctx.close(TEST_WAIT_LIMIT).await;
-    }
-    ensure!(ending.notes == verdict.to_string(), "{slug}: not {verdict:?} but {ending:?}");
-    Ok(())
-}
-
-async fn judge(play: &mut Play) -> Result<(), Error> {
-    let records = voucher::read_records(&play.ctx, play.stock_id).await?;
-    play.add_note(check_orders(&records, None).verdict.to_string());
-    Ok(())
-}
-
-macro_rules! of_another_user {
-    ($slug:literal) => {
-        Act::custom(concat!($slug, " of another user"), &[], |ctx, job| {
-            let voucher = job.request.stock_id;
-            Box::pin(replay::place_order(ctx, job, $slug, voucher, voucher + 1))
-        })
-    };
-}
-
-/// Another voucher of the same user, with the same lock.
-macro_rules! of_another_voucher {
-    ($slug:literal) => {
-        Act::custom(concat!($slug, " of another voucher"), &[], |ctx, job| {
-            Box::pin(async {
-                let another = on_sale(ctx, 10).await?;
-                let user = job.request.stock_id;
-                let ordered = replay::place_order(ctx, job, $slug, another, user).await;
-                voucher::remove(ctx, another).await?;
-                ordered
-            })
-        })
-    };
-}
-
-/// 库存超卖问题分析. Both have read the last piece.
-#[apply(test!)]
-async fn both_readers_of_the_last_piece_take_it_without_a_check(servers: &Servers) -> Result<()> {
-    const BOTH_TAKE_IT: &[Step] =
-        &[A.stops_at(Point::Read), B.acting(of_another_user!("check-then-deduct")).finishes(), A.finishes()];
-    const ONE_TAKES_IT: &[Step] =
-        &[A.stops_at(Point::Read), B.acting(of_another_user!("conditional-update")).finishes(), A.fails_as("sold-out")];
-    for (slug, steps, verdict) in
-        [("check-then-deduct", BOTH_TAKE_IT, Oversold), ("conditional-update", ONE_TAKES_IT, Exact)]
-    {
-        is_judged(servers, slug, 1, steps, verdict).await?;
-    }
-    Ok(())
-}
-
-/// 粒度, 集群. The first has found no order of the user, and has not written its own.
-#[apply(test!)]
-async fn only_a_shared_lock_refuses_a_users_second_order(servers: &Servers) -> Result<()> {
-    const AT_THE_SAME_INSTANCE: &[Step] = &[A.stops_at(Point::Checked), B.on_instance_of(A).finishes(), A.finishes()];
-    const AT_ANOTHER: &[Step] = &[A.stops_at(Point::Checked), B.finishes(), A.finishes()];
-    const WAITS_IN_VAIN: &[Step] =
-        &[A.stops_at(Point::Checked), B.on_instance_of(A).impatient().times_out(), A.finishes()];
-    const IS_REFUSED: &[Step] = &[A.stops_at(Point::Checked), B.fails_as("under-way"), A.finishes()];
-    for (slug, steps, verdict) in [
-        ("user-mutex-new", AT_THE_SAME_INSTANCE, DuplicateOrders),
-        ("user-mutex", WAITS_IN_VAIN, Exact),
-        ("user-mutex", AT_ANOTHER, DuplicateOrders),
-        ("global-mutex", WAITS_IN_VAIN, Exact),
-        ("global-mutex", AT_ANOTHER, DuplicateOrders),
-        ("redis-lock-fixed-id", IS_REFUSED, Exact),
-        ("redis-lock-owner", IS_REFUSED, Exact),
-        ("redis-lock-lua", IS_REFUSED, Exact),
-        ("redis-rlock", IS_REFUSED, Exact),
-    ] {
-        is_judged(servers, slug, 10, steps, verdict).await?;
-    }
-    Ok(())
-}
-
-/// 粒度. Too coarse: a user waits for another, with whom it shares nothing.
-#[apply(test!)]
-async fn one_lock_for_all_makes_others_wait_and_one_per_user_does_not(servers: &Servers) -> Result<()> {
-    const WAITS_FOR_A: &[Step] = &[
-        A.stops_at(Point::Checked),
-        B.on_instance_of(A).acting(of_another_user!("global-mutex")).impatient().times_out(),
-        A.finishes(),
-    ];
-    const GOES_AHEAD: &[Step] = &[
-        A.stops_at(Point::Checked),
-        B.on_instance_of(A).acting(of_another_user!("user-mutex")).finishes(),
-        A.finishes(),
-    ];
-    is_judged(servers, "global-mutex", 10, WAITS_FOR_A, Exact).await?;
-    is_judged(servers, "user-mutex", 10, GOES_AHEAD, Exact).await
-}
-
-/// 事务. The first stops before its commit; the difference is whether it still has its lock.
-#[apply(test!)]
-async fn a_lock_inside_the_transaction_is_unlocked_before_the_commit(servers: &Servers) -> Result<()> {
-    const FLAW: &[Step] =
-        &[A.stops_at(Point::Commit), B.on_instance_of(A).stops_at(Point::Checked), A.finishes(), B.finishes()];
-    const CURE: &[Step] = &[A.stops_at(Point::Commit), B.on_instance_of(A).impatient().times_out(), A.finishes()];
-    for (slug, steps, verdict) in [("user-mutex-in-tx", FLAW, DuplicateOrders), ("user-mutex", CURE, Exact)] {
-        is_judged(servers, slug, 10, steps, verdict).await?;
-    }
-    Ok(())
-}
-
-/// 误删, 原子性. The late one orders another voucher under the same user's lock, so its own order is correct.
-#[apply(test!)]
-async fn a_late_unlock_deletes_anothers_lock_unless_atomic(servers: &Servers) -> Result<()> {
-    const B_GETS_IN: &[Step] = &[Step::LeaseEnds, B.stops_at(Point::Checked)];
-    // It cannot tell that it deletes another's key.
-    const DELETES_ANOTHERS: &[Step] = &[A.finishes_and_unlocks(), C.finishes(), B.finishes()];
-    const LEAVES_ANOTHERS: &[Step] = &[A.finishes_with_lock_lost(), C.fails_as("under-way"), B.finishes()];
-    const FIXED_ID: &[Step] = &[
-        A.acting(of_another_voucher!("redis-lock-fixed-id")).stops_at(Point::Unlock),
-        Step::All(B_GETS_IN),
-        Step::All(DELETES_ANOTHERS),
-    ];
-    const OWNER: &[Step] = &[
-        A.acting(of_another_voucher!("redis-lock-owner")).stops_at(Point::Unlock),
-        Step::All(B_GETS_IN),
-        Step::All(LEAVES_ANOTHERS),
-    ];
-    const OWNER_COMPARED: &[Step] = &[
-        A.acting(of_another_voucher!("redis-lock-owner")).stops_at(Point::Compared),
-        Step::All(B_GETS_IN),
-        Step::All(DELETES_ANOTHERS),
-    ];
-    const LUA: &[Step] = &[
-        A.acting(of_another_voucher!("redis-lock-lua")).stops_at(Point::Compared),
-        Step::All(B_GETS_IN),
-        Step::All(LEAVES_ANOTHERS),
-    ];
-    for (slug, steps, verdict) in [
-        ("redis-lock-fixed-id", FIXED_ID, DuplicateOrders),
-        ("redis-lock-owner", OWNER, Exact),
-        ("redis-lock-owner", OWNER_COMPARED, DuplicateOrders),
-        ("redis-lock-lua", LUA, Exact),
-    ] {
-        is_judged(servers, slug, 10, steps, verdict).await?;
-    }
-    Ok(())
-}
-
-/// 锁不住. An order that outlasts its lease has it renewed. If the holder's process stood still and renewed nothing, the
-/// database refuses.
-#[apply(test!)]
-async fn an_order_longer_than_its_lease_is_not_alone(servers: &Servers) -> Result<()> {
-    // A process that stands still does not renew, so the lease ends.
-    const IS_NOT_ALONE: &[Step] = &[A.stops_at(Point::Checked), Step::LeaseEnds, B.finishes(), A.finishes()];
-    const THE_DATABASE_REFUSES: &[Step] = &[A.stops_at(Point::Checked), B.finishes(), A.fails_as("already-ordered")];
-    const IS_RENEWED: &[Step] = &[
-        A.self_ending_lease(3000, 3000).stops_at(Point::Checked),
-        Step::Custom(|play| Box::pin(wait_until_renewed(play))),
-        B.fails_as("under-way"),
-        A.finishes(),
-    ];
-    for (slug, steps, verdict) in [
-        ("redis-lock-lua", IS_NOT_ALONE, DuplicateOrders),
-        ("redis-rlock", IS_NOT_ALONE, DuplicateOrders),
-        ("unique-key", THE_DATABASE_REFUSES, Exact),
-        ("redis-rlock", IS_RENEWED, Exact),
-    ] {
-        is_judged(servers, slug, 10, steps, verdict).await?;
-    }
-    Ok(())
-}
-
-/// Waits until the lease was renewed.
-async fn wait_until_renewed(play: &Play) -> Result<(), Error> {
-    let mut left = i64::MAX;
-    loop {
-        let now = play.lease_left().await?.unwrap_or_default();
-        if now > left {
-            return Ok(());
-        }
-        left = now;
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
-}
 
 struct Shop {
     step: &'static seckill::SeckillStep,

@@ -5,4 +5,4 @@ mod resets;
 mod stages;
 mod standstill;
 mod strategies;
-pub(crate) mod zookeeper_faults;
+mod zookeeper_faults;

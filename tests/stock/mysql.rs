@@ -12,7 +12,6 @@ use oversell::{
 };
 use oversell_lab::{
     clients::proxy::Proxy,
-    lab::{Lab, Options, Part},
     migrations::{migrator, tables_in_the_way},
 };
 use sqlx::{Connection, Executor, MySqlConnection, migrate::Migrator};
@@ -150,8 +149,8 @@ async fn a_refusal_costs_no_connection(servers: &Servers) -> Result<()> {
     held.put_stock(STOCK).await;
     let _holder = holding(servers, &held).await?;
     for strategy in on_mysql() {
-        keeps_its_connection(strategy.slug, strategy.spec.deduct, &ctx, nothing.id, 50).await?;
-        keeps_its_connection(strategy.slug, strategy.spec.deduct, &ctx, empty.id, 5).await?;
+        keeps_its_connection(strategy.slug, strategy.spec.deduct, &ctx, nothing.id, 2).await?;
+        keeps_its_connection(strategy.slug, strategy.spec.deduct, &ctx, empty.id, 2).await?;
         keeps_its_connection(strategy.slug, strategy.spec.deduct, &ctx, held.id, 1).await?;
     }
     Ok(())
@@ -233,22 +232,6 @@ async fn a_visitor_without_a_transaction_holds_no_connection(servers: &Servers) 
     Ok(())
 }
 
-/// Another request wins between read and write: the version changed, so it reads again and sells.
-#[apply(test!)]
-async fn a_request_that_finds_another_version_tries_again(servers: &Servers) -> Result<()> {
-    for slug in ["version-cas", "version-cas-paced", "version-cas-retried"] {
-        let site = servers.site().await;
-        site.put_stock(STOCK).await;
-        let (slow, _, between) = stopped(&site.ctxs[0], slug, Job::new(site.id, NOW, TEST_WAIT_LIMIT)).await?;
-        buy(&site.ctxs[1], slug, site.id).await?;
-        between.resume();
-        let sold = slow.await??;
-        let left = site.stock(Store::MySql).await;
-        ensure!((sold.retries, left) == (1, STOCK - 2), "{slug}: {} retries, {left} left", sold.retries);
-    }
-    Ok(())
-}
-
 /// Pieces in buckets count, are untouched by a strategy that sells from the row, and return after a reset.
 #[apply(test!)]
 async fn pieces_in_buckets_are_never_lost(servers: &Servers) -> Result<()> {
@@ -293,28 +276,6 @@ async fn a_named_lock_goes_with_its_connection(servers: &Servers) -> Result<()> 
         (Err(Error::Unknown { .. }), 1) => Ok(()),
         other => bail!("the late holder and what left the shelf: {other:?}"),
     }
-}
-
-/// §4: `tb_lock` shows who holds the lock.
-#[apply(test!)]
-async fn the_row_of_a_table_lock_says_who_holds_it(servers: &Servers) -> Result<()> {
-    for (slug, holds) in [("table-lock", 1), ("table-lock-lease", 2)] {
-        let site = servers.site().await;
-        site.put_stock(STOCK).await;
-        let asked = Job::new(site.id, NOW, TEST_WAIT_LIMIT).with_options(None, Some("小明".into()));
-        let (holder, _, between) = stopped(&site.ctxs[0], slug, asked).await?;
-        let mut outsider = servers.outsider().await?;
-        let select = "SELECT class_name, method_name, server_name, `desc`, CAST(holds AS SIGNED) FROM tb_lock \
-                      WHERE `desc` LIKE ?";
-        let row: (String, String, String, String, i64) =
-            sqlx::query_as(select).bind(format!("商品 {} %", site.id)).fetch_one(&mut outsider).await?;
-        between.resume();
-        holder.await??;
-        let class = format!("oversell::stock::strategies::{}", slug.replace('-', "_"));
-        let said = format!("商品 {} 减库存 小明", site.id);
-        ensure!(row == (class, "deduct".into(), site.ctxs[0].instance.clone(), said, holds,), "{slug}: {row:?}");
-    }
-    Ok(())
 }
 
 /// §1.2 and §4 as in the course: with rows, one of them a held lock.
@@ -401,7 +362,7 @@ async fn a_database_of_an_earlier_version_goes_on(servers: &Servers) -> Result<(
     }
 }
 
-/// `lab/galera.rs` tests it on a cluster; this tests that a connection has the setting.
+/// Lesson beyond.stale-read tries it on a cluster; this tests that a connection has the setting.
 #[apply(test!)]
 async fn reads_are_causal_if_configured(servers: &Servers) -> Result<()> {
     for causal in [false, true] {
@@ -532,38 +493,5 @@ async fn a_write_that_is_cut_off_is_unknown(servers: &Servers) -> Result<()> {
         }
     }
     outsider.execute("DROP DATABASE cut_off").await?;
-    Ok(())
-}
-
-/// MariaDB from 11.6.2 on has snapshot isolation by default; the course's strategies behave as elsewhere all the same.
-#[apply(test!)]
-async fn snapshot_isolation_does_not_change_a_strategy() -> Result<()> {
-    let lab = Lab::start(Options {
-        without: vec![Part::Instances, Part::Nginx, Part::Redis, Part::ZooKeeper],
-        ..labs::program()
-    })
-    .await?;
-    let url = lab.addresses().mysql.url.clone();
-    let mut outsider = MySqlConnection::connect(&url).await?;
-    outsider.execute("SET GLOBAL innodb_snapshot_isolation = ON").await?;
-    let config = |url: String| oversell::config::Config::load(&[("mysql.url", url)]);
-    let (slow, fast) = (Ctx::new(config(url.clone())?)?, Ctx::new(config(url.clone())?)?);
-    let (slow, fast) = (Arc::new(slow), Arc::new(fast));
-    let site = shelf(&fast).await;
-    let (running, _, between) = stopped(&slow, "mutex-commit-late", Job::new(site.id, NOW, TEST_WAIT_LIMIT)).await?;
-    buy(&fast, "mutex-commit-late", site.id).await?;
-    between.resume();
-    let sold = running.await?;
-    ensure!(sold.is_ok(), "it should have oversold: {sold:?}");
-    // The twin: a connection without the setting is refused, and the error says what to do.
-    outsider.execute("SET SESSION innodb_snapshot_isolation = ON").await?;
-    outsider.execute("START TRANSACTION").await?;
-    outsider.execute("SELECT count FROM db_stock WHERE id = 1").await?;
-    buy(&fast, "single-update", site.id).await?;
-    let twin = outsider.execute("UPDATE db_stock SET count = 0 WHERE id = 1").await;
-    let twin = Error::from(twin.err().context("the twin is not refused")?);
-    ensure!(matches!(twin, Error::RowChanged) && twin.to_string().contains("innodb_snapshot_isolation"), "{twin:?}");
-    outsider.close().await?;
-    lab.stop().await;
     Ok(())
 }

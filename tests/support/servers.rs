@@ -81,10 +81,6 @@ impl Servers {
         self.ctxs[0].config.mysql.url.expose_secret().to_owned()
     }
 
-    pub(crate) fn zookeeper(&self) -> &str {
-        &self.ctxs[0].config.zookeeper.connect
-    }
-
     /// A connection that belongs to no instance.
     pub(crate) async fn outsider(&self) -> Result<MySqlConnection> {
         Ok(MySqlConnection::connect(&self.mysql()).await?)

@@ -111,20 +111,6 @@ mod tests {
     }
 
     #[test]
-    fn a_claim_names_no_actors_but_those_of_its_race() {
-        let other = ["客户端 1", "客户端 2", "10010", "10086", "lient 1", "lient 2"];
-        let named: Vec<_> = replay::lessons()
-            .filter_map(|(id, _)| find(id))
-            .filter(|lesson| {
-                let [zh, en] = [lesson.claim.zh, lesson.claim.en];
-                other.iter().any(|name| zh.contains(name) || en.contains(name))
-            })
-            .map(|lesson| lesson.id)
-            .collect();
-        assert!(named.is_empty(), "{named:?}");
-    }
-
-    #[test]
     fn each_custom_experiment_belongs_to_one_lesson() {
         let is_custom = |run: &Run| matches!(run, Run::Custom);
         let asked = lessons().filter(|lesson| lesson.run.parts().iter().any(is_custom));

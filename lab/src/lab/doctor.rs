@@ -241,17 +241,3 @@ fn check_folder(folder: &Path) -> Result<(), Failure> {
     }
     checked
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn memory_and_file_limits_are_read_from_proc() {
-        let limits = "Limit                     Soft Limit           Hard Limit           Units\n\
-                      Max open files            1024                 524288               files\n";
-        assert_eq!(number_after_prefix(limits, "Max open files"), Some(1024));
-        assert_eq!(number_after_prefix(limits, "Max open sockets"), None);
-        assert!(available_memory_mb().is_some() && max_open_files().is_some());
-    }
-}

@@ -116,16 +116,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_variable_of_the_template_is_filled_in() {
-        let text = render_site("127.0.0.1:8080", &[8000, 8100], Path::new("/page"));
-        let left =
-            text.match_indices("${").find(|(at, _)| text[at + 2..].starts_with(|c: char| c.is_ascii_uppercase()));
-        assert_eq!(left, None);
-        assert!(text.contains("127.0.0.1:8080"));
-        assert!(text.contains("/page"));
-    }
-
-    #[test]
     fn nginx_listens_beyond_loopback_only_on_request() {
         let settings = |lan| {
             let nginx = Nginx { program: NAME.into(), port: 8080, lan, behind: vec![8000], page: "/page".into() };
@@ -133,18 +123,5 @@ mod tests {
         };
         assert!(settings(false).contains("listen      127.0.0.1:8080 "));
         assert!(settings(true).contains("listen      0.0.0.0:8080 "));
-    }
-
-    #[test]
-    fn instances_share_requests_and_runs_stay_with_the_first() {
-        let text = render_site("127.0.0.1:8080", &[8000, 8100], Path::new("/page"));
-        for port in [8000, 8100] {
-            assert!(
-                text.contains(&format!("server 127.0.0.1:{port} max_fails=1 fail_timeout=2s;")),
-                "{port} is a peer"
-            );
-        }
-        assert!(text.contains("server 127.0.0.1:8100 max_fails=1 fail_timeout=2s backup;"));
-        assert!(!text.contains("server 127.0.0.1:8000 max_fails=1 fail_timeout=2s backup;"));
     }
 }

@@ -235,18 +235,3 @@ fn consecutive_ports(first: u16, ports: u16) -> Vec<u16> {
     };
     (0..ports).map(follows).collect()
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn members_of_ensemble_and_cluster_have_consecutive_ports() {
-        let options =
-            |first| Options { zookeeper: 3, zookeeper_port: first, galera: 3, mysql_port: first, ..Options::default() };
-        for (first, ports) in [(12181, [12181, 12182, 12183]), (0, [0, 0, 0])] {
-            assert_eq!(options(first).zookeeper_ports(), ports);
-            assert_eq!(options(first).mysql_ports(), ports);
-        }
-    }
-}

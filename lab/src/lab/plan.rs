@@ -393,21 +393,3 @@ fn admin_token(lan: bool) -> Option<Token> {
     let given = std::env::var(ADMIN_TOKEN_VARIABLE).ok().filter(|token| !token.is_empty());
     given.map(Token).or_else(|| lan.then(Token::fresh))
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_instances_write_to_one_node_or_each_to_a_node_of_its_own() {
-        let written = |writers| {
-            let options = Options { instance_ports: vec![1, 2, 3, 4], galera: 3, writers, ..Options::default() };
-            let ports = PortPlan { mysql: vec![11, 12, 13], ..PortPlan::default() };
-            let at = options.addresses(&ports);
-            let each = (0..4).map(|n| options.addresses_for_instance(n, &at).mysql.url);
-            each.map(|url| url["mysql://root@127.0.0.1:".len()..].to_owned()).collect::<Vec<_>>()
-        };
-        assert_eq!(written(Writers::One), ["11/test"; 4]);
-        assert_eq!(written(Writers::Each), ["11/test", "12/test", "13/test", "11/test"]);
-    }
-}

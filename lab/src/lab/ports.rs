@@ -93,17 +93,4 @@ mod tests {
         drop(port);
         assert!(Port::claim(number, "any", "--any").is_ok(), "given back when dropped");
     }
-
-    #[test]
-    fn an_occupied_port_is_named_with_its_server_and_the_option() {
-        let stranger = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-        let number = stranger.local_addr().unwrap().port();
-        let error = Port::claim(number, "mysql", "--mysql-port").unwrap_err().to_string();
-        assert_eq!(
-            error,
-            format!(
-                "port {number} for mysql is occupied: stop what listens there, or choose another port with --mysql-port"
-            )
-        );
-    }
 }

@@ -10,7 +10,7 @@ use nix::{
     sys::signal::{kill, killpg},
     unistd::Pid,
 };
-use sqlx::{Connection, Executor, MySqlConnection};
+use sqlx::{Connection, MySqlConnection};
 use std::{
     io::{BufRead, BufReader},
     net::{Ipv4Addr, TcpListener, TcpStream},
@@ -121,39 +121,12 @@ async fn an_occupied_port_is_refused_by_name_and_its_owner_left_alone() {
 }
 
 #[tokio::test]
-async fn a_port_that_is_asked_for_twice_is_refused() {
-    let error = start_error(Options { http_port: 25_000, mysql_port: 25_000, ..one_redis() }).await;
-    assert_eq!(error, "port 25000 is asked for twice: each server needs its own");
-}
-
-#[tokio::test]
 async fn a_server_that_fails_to_start_is_named_with_its_log() {
     let options =
         Options { instance_ports: vec![0], program: Some("/bin/false".into()), ..only_parts(&[Part::Instances]) };
     let error = start_error(options).await;
     assert!(error.contains("ended at its start (exit status: 1)"), "{error}");
     assert!(error.contains("the end of "), "{error}");
-}
-
-#[tokio::test]
-async fn a_killed_server_comes_back_on_its_port_with_its_data() {
-    let mut lab = start(only_parts(&[Part::MySql])).await;
-    let at = lab.addresses().clone();
-    let mut connection = MySqlConnection::connect(&at.mysql.url).await.unwrap();
-    for sql in ["CREATE TABLE kept (n INT) ENGINE = InnoDB", "INSERT INTO kept VALUES (7)"] {
-        connection.execute(sql).await.unwrap();
-    }
-
-    lab.kill("mysql").await.unwrap();
-    assert!(group_is_gone(at.mysql.pid));
-    assert_eq!(lab.pid("mysql"), None);
-    assert!(lab.kill("mysql").await.is_err(), "there is nothing to kill");
-
-    lab.restart("mysql").await.unwrap();
-    assert_eq!(lab.addresses().mysql.url, at.mysql.url);
-    assert_ne!(lab.addresses().mysql.pid, at.mysql.pid);
-    assert_eq!(query_text(&at.mysql.url, "SELECT CAST(n AS CHAR) FROM kept").await, "7");
-    lab.stop().await;
 }
 
 #[tokio::test]
@@ -184,63 +157,6 @@ async fn a_part_left_out_has_an_address_and_can_start_later() {
     assert_eq!(ping(&url).await, "PONG");
     assert!(lab.restart("no-such-server").await.is_err());
     lab.stop().await;
-}
-
-#[tokio::test]
-async fn an_ensemble_elects_another_leader_after_a_kill() {
-    let mut lab = start(Options { zookeeper: 3, ..only_parts(&[Part::ZooKeeper]) }).await;
-    let at = lab.addresses().zookeeper.clone();
-    let members: Vec<&str> = at.connect.split(',').collect();
-    assert_eq!(members.len(), 3);
-    assert_eq!(Some(at.pid), lab.pid("zookeeper"));
-    assert!(["zookeeper-2", "zookeeper-3"].iter().all(|name| lab.pid(name).is_some()));
-    let answers = join_all(members.iter().map(|member| four_letter_word(member, "srvr"))).await;
-    let follows = |answer: &&String| answer.lines().any(|line| line == "Mode: follower");
-    assert_eq!(answers.iter().filter(follows).count(), 2, "all have joined");
-    let leader = lab.zookeeper_leader().await.unwrap();
-    let client = zookeeper_client::Client::connect(&at.connect).await.unwrap();
-    let create = zookeeper_client::CreateMode::Persistent.with_acls(zookeeper_client::Acls::anyone_all());
-    client.create("/kept", b"7", &create).await.unwrap();
-    drop(client);
-
-    lab.kill(&leader).await.unwrap();
-    let begin = Instant::now();
-    let next = loop {
-        match lab.zookeeper_leader().await {
-            Some(next) => break next,
-            None => assert!(begin.elapsed() < TEST_TIMEOUT, "no leader was elected"),
-        }
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    };
-    assert_ne!(next, leader);
-    lab.restart(&leader).await.unwrap();
-    assert_eq!(lab.zookeeper_leader().await, Some(next), "the one that comes back follows");
-    let client = zookeeper_client::Client::connect(&at.connect).await.unwrap();
-    assert_eq!(client.get_data("/kept").await.unwrap().0, b"7");
-    lab.stop().await;
-}
-
-#[tokio::test]
-async fn a_member_without_a_majority_is_up_and_has_no_leader() {
-    let mut lab = start(Options { zookeeper: 3, ..only_parts(&[]) }).await;
-    lab.restart("zookeeper-2").await.unwrap();
-    assert_eq!(lab.zookeeper_leader().await, None);
-    lab.restart("zookeeper-3").await.unwrap();
-    assert!(lab.zookeeper_leader().await.is_some());
-    lab.stop().await;
-}
-
-#[tokio::test]
-async fn two_labs_run_side_by_side() {
-    let (one, two) = tokio::join!(start(servers_without_instances()), start(servers_without_instances()));
-    assert!(ports(&one).iter().all(|port| !ports(&two).contains(port)));
-    one.stop().await;
-    assert_eq!(
-        query_text(&two.addresses().mysql.url, "SELECT CAST(1 AS CHAR)").await,
-        "1",
-        "the other's stop is not ours"
-    );
-    two.stop().await;
 }
 
 #[tokio::test]

@@ -84,6 +84,14 @@ GET /voucher-order/0 | order_id
 GET /voucher-order/-1 | order_id
 GET /voucher-order/one | order_id
 GET /voucher-order/9223372036854775808 | order_id
+POST /classroom/visits {"visit":"/stock","names":["甲"]} | visit
+POST /classroom/visits {"visit":"/test/../stock","names":["甲"]} | visit
+POST /classroom/visits {"visit":"/test/semaphore","names":[]} | names
+POST /classroom/visits {"visit":"/test/semaphore"} | names
+POST /classroom/visits {"visit":"/test/semaphore","names":["甲","a\nb"]} | names[1]
+POST /classroom/visits {"visit":"/test/semaphore","names":["甲"],"hold_ms":60001} | hold_ms
+POST /classroom/visits {"visit":"/test/semaphore","names":["甲"],"member":"x"} | member
+GET /classroom/qr.svg?url=javascript:1 | url
 POST /lab/faults {"action":"break","member":"8100"} | action
 POST /lab/faults {"action":"pause"} | member
 POST /lab/faults {"action":"slow","member":"redis","by_ms":0} | by_ms
@@ -105,6 +113,8 @@ async fn a_bad_request_is_refused_with_its_field_and_rule() {
         let (field, rule) = wanted.split_once(' ').unwrap_or((wanted, ""));
         ask(&service, request).await.assert_refuses(field, rule);
     }
+    let people = serde_json::json!({"visit": "/test/semaphore", "names": vec!["甲"; 31]});
+    ask(&service, &format!("POST /classroom/visits {people}")).await.assert_refuses("names", "");
     let title = "券".repeat(101);
     let long =
         format!(r#"{{"title":"{title}","stock":1,"begin":"2026-11-11T00:00:00Z","end":"2026-11-12T00:00:00Z"}}"#);

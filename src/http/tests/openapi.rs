@@ -1,7 +1,7 @@
 //! `/openapi.json` says what the router does, and nothing else.
 
 use super::{Answer, JSON, app, ask, read, send, service, table};
-use crate::{claims, http::routes::documented, stock};
+use crate::http::routes::documented;
 use axum::Router;
 use boon::{Compiler, Schemas};
 use futures::future::join_all;
@@ -109,93 +109,6 @@ async fn references_lead_somewhere_and_operations_differ_in_name() {
     assert_eq!(unique.len(), names.len(), "{names:?}");
 }
 
-/// Where a lesson is named, its ids are listed.
-#[tokio::test]
-async fn a_lesson_is_one_of_the_course() {
-    for place in [
-        "/LessonResult/allOf/1/properties/id",
-        "/LessonOnShow/properties/lesson",
-        "/Guess/properties/lesson",
-        "/Presence/properties/lesson",
-        "/NewCall/properties/lesson",
-    ] {
-        let lesson = API.pointer(&format!("/components/schemas{place}"));
-        let ids = lesson.and_then(|lesson| lesson["enum"].as_array());
-        assert_eq!(ids.map(Vec::len), Some(claims::lessons().count()), "{place}");
-    }
-}
-
-/// A value must be all that an `allOf` says: a number that must be an object too is no value at all.
-#[tokio::test]
-async fn the_parts_of_a_schema_agree_in_their_type() {
-    fn disagree(at: &str, value: &Value, found: &mut Vec<String>) {
-        let types = value["allOf"].as_array().into_iter().flatten();
-        let types: BTreeSet<_> = types.filter_map(|part| part["type"].as_str()).collect();
-        if types.len() > 1 {
-            found.push(format!("{at}: {types:?}"));
-        }
-        let fields = value.as_object().into_iter().flatten();
-        fields.for_each(|(name, it)| disagree(&format!("{at}/{name}"), it, found));
-        let items = value.as_array().into_iter().flatten();
-        items.for_each(|it| disagree(at, it, found));
-    }
-    let mut found = Vec::new();
-    disagree("", &document(&service(&[])).await, &mut found);
-    assert!(found.is_empty(), "{found:#?}");
-    let twin = serde_json::json!({"x": {"allOf": [{"type": "integer"}, {"type": "object"}]}});
-    disagree("", &twin, &mut found);
-    assert_eq!(found.len(), 1, "{found:?}");
-}
-
-/// The names that types have in the document: by their own, or by the one that they are given.
-fn schema_names(code: &str) -> Vec<String> {
-    let file = syn::parse_file(code).expect("Rust");
-    let types = file.items.iter().filter_map(|item| match item {
-        syn::Item::Struct(it) => Some((&it.attrs, &it.ident)),
-        syn::Item::Enum(it) => Some((&it.attrs, &it.ident)),
-        _ => None,
-    });
-    let mut names = Vec::new();
-    for (attributes, ident) in types {
-        let shown = |name: &str| {
-            let of = attributes.iter().filter(move |one| one.path().is_ident(name));
-            of.map(|one| quoted(&one.meta)).collect::<String>()
-        };
-        if !shown("derive").contains("ToSchema") {
-            continue;
-        }
-        let schema = shown("schema");
-        let given = schema.split_once("as = ").map(|(_, rest)| rest.split([',', ')']).next().unwrap_or_default());
-        names.push(given.map_or_else(|| ident.to_string(), |given| given.trim().to_owned()));
-    }
-    names
-}
-
-fn quoted(meta: &syn::Meta) -> String {
-    meta.require_list().map(|list| list.tokens.to_string()).unwrap_or_default()
-}
-
-/// Two types of one name are one schema in the document, and what the other one answers is not described.
-#[test]
-fn no_two_types_have_one_name_in_the_document() {
-    let mut files = vec!["src", "lab/src"].into_iter().map(std::path::PathBuf::from).collect::<Vec<_>>();
-    let (mut seen, mut twice) = (HashSet::new(), Vec::new());
-    while let Some(at) = files.pop() {
-        if at.is_dir() {
-            let below = std::fs::read_dir(at).expect("a folder");
-            files.extend(below.map(|entry| entry.expect("an entry").path()));
-        } else if at.extension().is_some_and(|kind| kind == "rs") {
-            let code = std::fs::read_to_string(at).expect("UTF-8");
-            let names = schema_names(&code).into_iter();
-            twice.extend(names.filter(|name| !seen.insert(name.clone())));
-        }
-    }
-    assert!(seen.contains("ReplayView") && seen.contains("Problem"));
-    assert_eq!(twice, Vec::<String>::new());
-    let twins = "#[derive(ToSchema)] struct View; #[derive(ToSchema)] #[schema(as = Other)] enum View {}";
-    assert_eq!(schema_names(twins), ["View", "Other"]);
-}
-
 fn operations(api: &Value) -> Vec<(&str, &str, &Value)> {
     let paths = api["paths"].as_object().expect("paths");
     let all = paths.iter().flat_map(|(path, item)| {
@@ -267,22 +180,6 @@ async fn every_route_is_documented() {
     assert_eq!(routed, known);
     let twin = routes.route("/secret", axum::routing::get(()));
     assert!(format!("{twin:?}").contains("\"/secret\""), "a route that is not documented is seen");
-}
-
-/// A parameter described as one of the names of a registry lists all of them; no other parameter does.
-#[tokio::test]
-async fn a_name_of_a_registry_is_chosen_from_its_names() {
-    let api = document(&service(&[])).await;
-    let mut chosen = 0;
-    for (path, _, operation) in operations(&api) {
-        for parameter in parameters(operation, "path") {
-            let names = parameter["schema"]["enum"].as_array().map_or(0, Vec::len);
-            let says_so = parameter["description"].as_str().is_some_and(|said| said.starts_with("One of "));
-            assert_eq!(names > 0, says_so, "{path}: {parameter}");
-            chosen += usize::from(path == "/check/lock/{strategy}" && names == stock::ALL.len());
-        }
-    }
-    assert_eq!(chosen, 2, "GET and POST");
 }
 
 /// A value beyond a limit is refused before anything is waited for; one within it may be a stay of a minute.
@@ -467,38 +364,6 @@ async fn head_takes_nothing() {
     // The twin: what GET does is seen.
     read(&service, "/check/lock", &[]).await;
     assert_ne!(metrics().await, before);
-}
-
-/// A default fits its own schema: not a number where an object is wanted.
-#[tokio::test]
-async fn every_default_is_of_the_type_that_it_stands_beside() {
-    fn wrong(value: &Value, at: &str, found: &mut Vec<String>) {
-        match value {
-            Value::Object(fields) => {
-                let default = fields.get("default");
-                let fits = match (fields.get("type").and_then(Value::as_str), default) {
-                    (Some("object"), Some(default)) => default.is_object(),
-                    (Some("integer"), Some(default)) => default.is_i64(),
-                    (Some("string"), Some(default)) => default.is_string(),
-                    (Some("boolean"), Some(default)) => default.is_boolean(),
-                    _ => true,
-                };
-                if !fits {
-                    found.push(format!("{at}: {value}"));
-                }
-                for (key, value) in fields {
-                    wrong(value, &format!("{at}/{key}"), found);
-                }
-            }
-            Value::Array(items) => items.iter().for_each(|item| wrong(item, at, found)),
-            _ => {}
-        }
-    }
-    let api = document(&service(&[])).await;
-    let mut found = Vec::new();
-    wrong(&api, "", &mut found);
-    assert!(found.is_empty(), "{found:#?}");
-    assert!(api.to_string().contains(r#""default":1"#), "defaults are told");
 }
 
 /// Types of one name would stand under one schema: `Listed` of the strategies stood under that of the replays.

@@ -2,63 +2,11 @@
 
 use super::*;
 use crate::load::{
-    conditions::Conditions,
-    engine::LoadResult,
     fake::{Fake, Fault},
-    history::{AnswerDetails, History, Outcome},
     plan::{ONE_INSTANCE, THREE_BEHIND_NGINX},
-    row::{Row, SaleResult},
-    stats::{Bytes, Stats},
-    verdict::{StockChange, Verdict},
+    verdict::Verdict,
 };
 use clap::Parser;
-use std::time::Duration;
-
-/// A row as a run makes it: so many sold, so many gone.
-fn row(strategy: &str, target: &str, sold: u64, gone: i64) -> Row {
-    let mut history = History::default();
-    let names = match target {
-        ONE_INSTANCE => &["8000"][..],
-        _ => &["8000", "8100", "8200"],
-    };
-    for (i, name) in (0..sold).zip(names.iter().cycle()) {
-        let latency = Duration::from_micros(800 + i * 7);
-        history.record(&Outcome::Sold, latency, Some(name), &AnswerDetails::default());
-    }
-    let elapsed = Duration::from_millis(1000);
-    let bytes = Bytes { received: sold * 250, sent: sold * 90 };
-    let mut plan = Plan::new("", target, strategy);
-    (plan.threads, plan.loops) = (1, sold as usize);
-    let stock_change = StockChange { before: 5000, after: 5000 - gone };
-    let ended = LoadResult {
-        stats: Stats::of(&history, bytes, elapsed),
-        all: history.clone(),
-        counted: history,
-        most_inside: None,
-        lanes: None,
-        elapsed,
-        behind: 0,
-    };
-    let sold = SaleResult::product(stock::find(strategy).unwrap(), stock_change, ended.all.counts);
-    Row::new(&plan, sold, ended, false)
-}
-
-fn found(rows: Vec<Row>) -> Measurement {
-    let conditions = Conditions { command: "oversell compare".into(), cores: 2, ..Conditions::default() };
-    let ceiling = Ceiling { target: ONE_INSTANCE.into(), path: "/", bytes: 38, threads: 100, throughput: 41_234.0 };
-    Measurement {
-        threads: 100,
-        loops: 50,
-        count: 5000,
-        hold_ms: 0,
-        timing: None,
-        conditions,
-        ceilings: vec![ceiling],
-        kept: rows.iter().all(|row| row.kept),
-        rows,
-        not_run: Vec::new(),
-    }
-}
 
 #[derive(Debug, Parser)]
 struct Cli {
@@ -116,23 +64,6 @@ fn strategies_are_the_nine_the_course_or_all() {
     assert!(args("--all --course").is_err() && args("--all --strategies mutex").is_err());
 }
 
-/// What `compare` says in words is what each strategy promises; which of two is faster is the course's to say.
-#[tokio::test]
-async fn nothing_is_said_of_rates_after_a_short_burst_or_at_a_rate() {
-    let fake = Fake::open(None).await;
-    for line in [
-        "--strategies single-update,redis-lock",
-        "--strategies single-update,redis-lock --duration 100ms --warm-up 0s --rounds 1 --rate 50",
-    ] {
-        let found = found_in(&fake, line).await;
-        let lines = table::promise_lines(&found.rows);
-        let wanted = [("single-update", "safe"), ("redis-lock", "lease")].map(|(slug, promise)| {
-            format!("✓ as promised  {slug} [{promise}]: exact on one instance, exact on three instances")
-        });
-        assert_eq!(lines, wanted, "{line}");
-    }
-}
-
 #[tokio::test]
 async fn rates_come_from_rounds_of_their_own_and_count_what_was_sold() {
     let fake = Fake::open(None).await;
@@ -168,16 +99,24 @@ async fn a_row_near_its_ceiling_is_bounded_by_the_generator() {
 
 #[tokio::test]
 async fn broken_promises_and_missing_faults_are_failures() {
-    for (fault, strategies, wanted) in [
+    for (fault, strategies, wanted, line) in [
         // Exact in one process is as promised, on three it is not.
-        (None, "mutex", &[true, false][..]),
-        (Some((Fault::LostUpdate, 3)), "mutex,redis-lock", &[false, true, false, false]),
+        (None, "mutex", &[true, false][..], "mutex [one-process]: exact on one instance, exact on three instances"),
+        (
+            Some((Fault::LostUpdate, 3)),
+            "mutex,redis-lock",
+            &[false, true, false, false],
+            "redis-lock [lease]: oversold 1",
+        ),
     ] {
         let shop = Fake::open(fault).await;
         let found = found_in(&shop, &format!("--strategies {strategies}")).await;
         let kept: Vec<_> = found.rows.iter().map(|row| row.kept).collect();
         assert_eq!(kept, wanted, "{fault:?}");
         assert!(!found.kept);
+        let lines = table::promise_lines(&found.rows);
+        let line = format!("✗ NOT as promised  {line}");
+        assert!(lines.iter().any(|found| found.starts_with(&line)), "{lines:?}");
     }
 }
 
@@ -212,45 +151,4 @@ fn an_unknown_strategy_or_target_is_bad_usage() {
     }
     let error = args("--strategies nonsense").unwrap_err();
     assert!(error.to_string().contains("single-update"), "{error}");
-}
-
-#[test]
-fn the_json_has_the_aggregate_reports_columns_in_snake_case() {
-    let json = serde_json::to_value(found(vec![row("none", "three", 5000, 130)])).unwrap();
-    let row = json["rows"][0].as_object().unwrap();
-    let columns = "strategy target samples average median p90_line p95_line p99_line min max error_percent throughput \
-        received_kb_per_sec sent_kb_per_sec before after sold oversold verdict promise expected kept sold_per_sec instances \
-        notes bounded_by_generator";
-    for column in columns.split_whitespace() {
-        assert!(row.contains_key(column), "{column}");
-    }
-    for absent in ["retries", "lock_lost", "waited_mean_ms", "rate"] {
-        assert!(!row.contains_key(absent), "an answer in text does not say {absent}");
-    }
-    assert_eq!((&row["oversold"], &row["verdict"], &row["kept"]), (&4870.into(), &"oversold".into(), &true.into()));
-}
-
-#[test]
-fn the_table_fits_into_150_columns() {
-    let table =
-        table::aggregate_table(&[row("select-for-update", "three", 5000, 5000), row("none", "one", 5000, 130)], false);
-    let table = table.to_string();
-    assert!(table.lines().all(|line| line.chars().count() <= 150), "{table}");
-    assert!(table.contains("4,870"), "{table}");
-}
-
-#[test]
-fn each_strategy_has_a_line_about_its_promise() {
-    let lines = table::promise_lines(&[
-        row("mutex", "one", 5000, 5000),
-        row("mutex", "three", 5000, 1700),
-        row("redis-lock", "one", 5000, 4999),
-    ]);
-    assert_eq!(
-        lines,
-        [
-            "✓ as promised  mutex [one-process]: exact on one instance, oversold 3,300 on three instances",
-            "✗ NOT as promised  redis-lock [lease]: oversold 1 on one instance",
-        ]
-    );
 }
