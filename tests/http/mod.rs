@@ -1,3 +1,4 @@
 mod bounds;
+mod class;
 mod desk;
 mod lights;

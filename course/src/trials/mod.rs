@@ -6,7 +6,6 @@
 //!
 //! Next: `kinds/mod.rs`, `experiments/mod.rs`, `observation.rs`; `command.rs` runs them.
 
-pub(crate) mod class;
 mod cluster;
 pub(crate) mod command;
 #[cfg(test)]
