@@ -70,7 +70,7 @@ mysql = valkey-8 mysql-9
 servers: install ## what depends on a server's release, on others than the system's: SET=debian13 or SET=mysql, else both
 	@failed=; $(foreach set,$(or $(SET),$(SETS)),scripts/on-servers $($(set)) || failed=1;) test -z "$$failed"
 
-soak: install browser $(NODE_MODULES) $(PEERS) $(KAZOO) package ## what takes too long for every change: `make package`, the tests on a machine that stops now and then, all clauses of the contract over all locks, races ten times, all lines by hand and timelines, ensembles, interop, every claim and its twin, the fault matrix, a class of forty, `make servers`
+soak: install browser $(NODE_MODULES) $(PEERS) $(KAZOO) package ## what takes too long for every change: `make package`, the tests on a machine that stops now and then, all clauses of the contract over all locks, races ten times, all lines by hand and timelines, ensembles, interop, every claim and its twin, the fault matrix, `make servers`
 	cargo test --workspace --locked --lib --bins --test contract --test main --config "target.'cfg(unix)'.runner='$(CURDIR)/scripts/with-stops'"
 	OVERSELL_SOAK=1 cargo test --workspace --test contract --locked
 	OVERSELL_SOAK=1 $(PROGRAMS)
@@ -80,7 +80,6 @@ soak: install browser $(NODE_MODULES) $(PEERS) $(KAZOO) package ## what takes to
 	$(TARGET)/debug/oversell course --lab --json target/course.json
 	$(TARGET)/debug/oversell course --lab --twins --json target/twins.json
 	$(TARGET)/debug/oversell faults --json target/faults.json
-	$(TARGET)/debug/oversell class --lab --json target/class.json
 	@$(MAKE) --no-print-directory servers
 
 package: install ## the lock library as others get it: each feature alone, its .crate file with the oldest dependencies that it allows, and a program that uses it; and the documentation of all code

@@ -19,7 +19,7 @@ mod words;
 
 pub use lesson::{ALL, Chapter, Lesson};
 pub use line::{TypedLine, with_waits};
-pub use run::{Burst, RateSide, Rates, RatioClaim, Run, SecondBurst, Target, Twin};
+pub use run::{RateSide, Rates, RatioClaim, Run, Target, Twin};
 pub use script::{Library, Script, ScriptLine, TwinChange};
 pub use verdict::ClaimVerdict;
 pub use words::Words;

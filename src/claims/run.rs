@@ -60,15 +60,10 @@ pub enum Run {
         orders_each: u64,
         /// The checker's verdict.
         comes_to: OrdersVerdict,
+        /// Whether some must be refused because their user has another order under way.
+        #[serde(default)]
+        refuses_beside: bool,
     },
-    /// This step of the seckill gives each user one order and refuses a concurrent second one.
-    #[serde(deserialize_with = "leaked_text")]
-    RefusedBeside(&'static str),
-    /// This deadlock ends with its error, and its cure without one.
-    #[serde(deserialize_with = "leaked_text")]
-    Deadlock(&'static str),
-    /// A limit lets some of many concurrent requests through and refuses the others.
-    Burst(Burst),
     /// Two requests to this route, on two instances, are served one after the other.
     #[serde(deserialize_with = "leaked_text")]
     ExclusiveRoute(&'static str),
@@ -118,40 +113,6 @@ pub enum Twin {
     Typed(usize, String),
     /// Another experiment, which must fail.
     Run(Run),
-}
-
-/// Many requests at once to a route that limits them.
-#[derive(Debug, Clone, Copy, Deserialize)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub struct Burst {
-    #[serde(deserialize_with = "leaked_text")]
-    pub route: &'static str,
-    pub on: Target,
-    pub requests: usize,
-    /// The fewest and the most that come through.
-    pub through: [usize; 2],
-    /// Tokens per second that flow in while the burst lasts.
-    #[serde(default)]
-    pub more_per_second: f64,
-    /// Bounds of the slowest request that comes through, in seconds.
-    pub slowest_s: Option<[f64; 2]>,
-    /// Bound of the slowest refused request, in seconds.
-    pub refused_s: Option<f64>,
-    /// A second burst.
-    pub again: Option<SecondBurst>,
-    /// Seconds without a request before the burst, until buckets and windows are as at first.
-    #[serde(default)]
-    pub quiet_s: f64,
-}
-
-/// A second burst, which shows how much of the limit is free again.
-#[derive(Debug, Clone, Copy, Deserialize)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub struct SecondBurst {
-    /// Seconds after the first burst was answered.
-    pub after_s: f64,
-    /// The fewest and the most that come through.
-    pub through: [usize; 2],
 }
 
 /// Where a load goes: to one instance, or to three behind nginx.

@@ -10,6 +10,7 @@ use super::{
     plan::{ONE_INSTANCE, Plan, THREE_BEHIND_NGINX, Timed, target_name},
     row::{Rate, Row},
     run::{Snapshot, run},
+    table::promise_lines,
     target::{ClusterOptions, Registry, check, token},
     terminal::Bar,
 };
@@ -261,9 +262,32 @@ impl MeasureArgs {
 }
 
 impl Measurement {
+    /// Prints the tables and then, where they are seen, the promises; writes the file of `how`.
+    /// Errors: those of [`check_promises`](Self::check_promises); [`Failure::Unusable`] where the file cannot be written.
+    pub(super) fn report(
+        &self,
+        how: &MeasureArgs,
+        tables: &[fn(&[Row], bool) -> String],
+        stop: &CancellationToken,
+    ) -> Result<(), Failure> {
+        if !self.rows.is_empty() {
+            say!("");
+            for table in tables {
+                say!("{}\n", table(&self.rows, how.markdown));
+            }
+        }
+        for line in promise_lines(&self.rows) {
+            say!("{line}");
+        }
+        if let Some(file) = &how.json {
+            file.write_json(self)?;
+        }
+        self.check_promises(stop)
+    }
+
     /// Errors: [`Failure::Interrupted`] where a signal stopped it, [`Failure::Promise`] where a promise was broken or an
     /// unsafe strategy did not show its fault, [`Failure::Unusable`] where a run could not be made.
-    pub(super) fn check_promises(&self, stop: &CancellationToken) -> Result<(), Failure> {
+    fn check_promises(&self, stop: &CancellationToken) -> Result<(), Failure> {
         let complaints: Vec<_> = self.rows.iter().filter_map(Row::broken_promise).collect();
         if stop.is_cancelled() {
             let (done, not_run) = (self.rows.len(), self.not_run.join("; "));

@@ -11,7 +11,7 @@ use super::{
     row::{OrderCheck, Row, SaleResult},
     stock_api::StockApi,
     verdict::StockChange,
-    voucher::{Buyers, LoadVoucher, ON_SALE},
+    voucher::{Buyers, LoadVoucher},
 };
 use crate::{
     seckill,
@@ -151,7 +151,7 @@ async fn sell_voucher(
     cancel: &CancellationToken,
 ) -> Result<RunResult, Failure> {
     let step = seckill::find(&plan.strategy).ok_or_else(|| unusable!("there is no step {}", plan.strategy))?;
-    let voucher = LoadVoucher::add(&plan.base, plan.count, ON_SALE, plan.token.as_ref()).await?;
+    let voucher = LoadVoucher::add(&plan.base, plan.count, plan.token.as_ref()).await?;
     let measured = async {
         let path = format!("/voucher-order/seckill/{}?strategy={}&hold_ms={}", voucher.id, step.slug, plan.hold_ms);
         let buyers = Arc::new(Buyers::new(json_request(&origin, &path)?, plan.stock_id, to));

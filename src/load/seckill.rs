@@ -15,7 +15,7 @@ use oversell_lab::{
     addresses::Addresses,
     terminal::{
         failure::Failure,
-        stdout::{Output, Outputs, say},
+        stdout::{Output, Outputs},
     },
 };
 use tokio_util::sync::CancellationToken;
@@ -77,16 +77,7 @@ pub async fn run(args: Args, at: Option<Addresses>, stop: CancellationToken) -> 
         plan.for_orders(args.users, args.repeats)
     };
     let found = args.how.measure(setup, &slugs, load, None, Vec::new(), &stop).await?;
-    if !found.rows.is_empty() {
-        say!("\n{}\n", table::orders_table(&found.rows, args.how.markdown));
-    }
-    for line in table::promise_lines(&found.rows) {
-        say!("{line}");
-    }
-    if let Some(file) = &args.how.json {
-        file.write_json(&found)?;
-    }
-    found.check_promises(&stop)
+    found.report(&args.how, &[table::orders_table], &stop)
 }
 
 #[cfg(test)]

@@ -27,8 +27,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// The period of a voucher that is on sale: it begins an hour ago, so that clocks may differ.
-pub const ON_SALE: Range<TimeDelta> = TimeDelta::hours(-1)..TimeDelta::days(1);
+/// The period of a voucher: it begins an hour ago, so that clocks may differ.
+const ON_SALE: Range<TimeDelta> = TimeDelta::hours(-1)..TimeDelta::days(1);
 /// The header that names the ordering user.
 const USER_HEADER: HeaderName = HeaderName::from_static("x-user-id");
 
@@ -112,20 +112,15 @@ impl Buyers {
 }
 
 impl LoadVoucher {
-    /// Adds a voucher; its period is relative to now. For one that is on sale it is [`ON_SALE`].
+    /// Adds a voucher that is on sale.
     /// Errors: [`Failure::Unusable`] where that is refused, or not answered.
-    pub async fn add(
-        at: &str,
-        pieces: i64,
-        Range { start, end }: Range<TimeDelta>,
-        token: Option<&SecretString>,
-    ) -> Result<Self, Failure> {
+    pub async fn add(at: &str, pieces: i64, token: Option<&SecretString>) -> Result<Self, Failure> {
         #[derive(Deserialize)]
         struct NewVoucher {
             id: i64,
         }
         let url = format!("{}/voucher", without_trailing_slash(at));
-        let [begin, end] = [start, end].map(|by| Utc::now() + by);
+        let [begin, end] = [ON_SALE.start, ON_SALE.end].map(|by| Utc::now() + by);
         let voucher = json!({"title": "oversell seckill", "stock": pieces, "begin": begin, "end": end});
         let what = format!("POST {url}");
         let added = require_success(&what, client().post(&url).json(&voucher).token(token)).await?;

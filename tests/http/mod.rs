@@ -1,2 +1,3 @@
 mod bounds;
+mod class;
 mod lights;

@@ -5,7 +5,6 @@ mod help;
 use crate::{
     shutdown::Shutdown,
     trials::{
-        class,
         command::{self, Course},
         fault_matrix,
     },
@@ -65,8 +64,6 @@ enum Command {
     /// Tries every claim of the course, and says which came out so.
     Course(WithLab<command::Args>),
     Faults(fault_matrix::command::Args),
-    /// Plays a class of visitors against a lab, and says which promises to a class were kept.
-    Class(WithLab<class::Args>),
     /// Measures strategies as ratios to ceilings of the same run.
     Bench(WithLab<load::bench::Args>),
     Doctor(lab::doctor::Args),
@@ -219,10 +216,6 @@ async fn run(command: Command, stop: CancellationToken) -> Result<(), Failure> {
         Command::Faults(args) => {
             open_outputs(&args)?;
             fault_matrix::command::run(args, stop).await
-        }
-        Command::Class(WithLab { lab, args }) => {
-            open_outputs(&args)?;
-            with_lab(lab, 0, stop, |at, _, stop| class::run(args, at, stop)).await
         }
         Command::Bench(WithLab { lab, args }) => {
             open_outputs(&args)?;

@@ -34,7 +34,6 @@ use redis::aio::MultiplexedConnection;
 use reqwest::RequestBuilder;
 use secrecy::SecretString;
 use serde_json::Value;
-use sqlx::{Connection, MySqlConnection};
 use std::time::Duration;
 use tempfile::TempDir;
 use tokio::{
@@ -76,10 +75,15 @@ pub(super) struct OwnLab {
 
 impl OwnLab {
     /// Sends the lab SIGTERM and waits, without a limit, for its end.
-    pub(super) async fn stop(mut self) -> Result<(), NoVerdict> {
+    pub(super) async fn stop(self) -> Result<(), NoVerdict> {
         if let Some(pid) = self.child.id() {
             kill(Pid::from_raw(pid.cast_signed()), Signal::SIGTERM).map_err(NoVerdict::failed)?;
         }
+        self.wait_for_end().await
+    }
+
+    /// Waits, without a limit, for the end of a lab that was told to stop.
+    pub(super) async fn wait_for_end(mut self) -> Result<(), NoVerdict> {
         self.child.wait().await.map_err(NoVerdict::failed)?;
         Ok(())
     }
@@ -280,13 +284,6 @@ impl Cluster {
         redis_at(url).await.map_err(does_not_answer(Server::Redis, url))
     }
 
-    /// Opens a connection to the database, as `mysql` does. Unavailable without a lab.
-    pub(crate) async fn mysql(&self) -> Result<MySqlConnection, NoVerdict> {
-        let url = &self.servers()?.mysql.url;
-        let connected = MySqlConnection::connect(url).await;
-        connected.map_err(does_not_answer(Server::MySql, url))
-    }
-
     /// Opens a session of ZooKeeper, as `zkCli.sh` does. Unavailable without a lab.
     pub(crate) async fn zookeeper(&self) -> Result<zookeeper_client::Client, NoVerdict> {
         let at = &self.servers()?.zookeeper.connect;
@@ -331,14 +328,10 @@ mod tests {
         };
         let on = Cluster::new(found, true, CancellationToken::new()).expect("a cluster");
         let redis = on.redis().await.err();
-        let mysql = on.mysql().await.err();
-        for (said, name) in [(redis, "redis"), (mysql, "mysql")] {
-            let Some(NoVerdict::Failed(Failure::Unusable(said))) = said else {
-                panic!("nobody listens there: {said:?}");
-            };
-            let start = format!("`oversell lab fault start {name}`");
-            assert!(said.starts_with(&format!("{name} at {name}://")) && said.contains(&start), "{said}");
-        }
+        let Some(NoVerdict::Failed(Failure::Unusable(said))) = redis else {
+            panic!("nobody listens there: {redis:?}");
+        };
+        assert!(said.starts_with("redis at redis://") && said.contains("`oversell lab fault start redis`"), "{said}");
     }
 
     #[test]

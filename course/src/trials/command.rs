@@ -22,7 +22,7 @@ use oversell_lab::{
     addresses::Addresses,
     clients::http_client::{Answer, Ask},
     terminal::{
-        chinese::{self, localized},
+        chinese::localized,
         failure::{Failure, unusable, unusable_localized},
         stdout::{Output, Outputs, print_to_stderr, progress_bar, say},
     },
@@ -314,11 +314,7 @@ async fn run_with_timeout(
 impl Args {
     /// The language that was asked for, else that of the locale.
     fn lang(&self) -> Lang {
-        let here = || match chinese::is_wanted() {
-            true => Lang::Zh,
-            false => Lang::En,
-        };
-        self.lang.unwrap_or_else(here)
+        self.lang.unwrap_or_else(Lang::of_locale)
     }
 }
 

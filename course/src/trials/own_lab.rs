@@ -1,12 +1,18 @@
 //! A second lab, for servers that the first one does not have: an ensemble of ZooKeeper, a Galera cluster, or Sentinels.
 
 pub(super) use crate::trials::cluster::OwnLab;
-use crate::trials::{Cluster, NoVerdict};
+use crate::trials::{Cluster, NoVerdict, tools::send_command};
 use oversell::{claims::Words, load::target};
-use oversell_lab::{addresses::Addresses, clients::four_letters::four_letter_command};
+use oversell_lab::{
+    addresses::Addresses,
+    clients::{four_letters::four_letter_command, redis_at::redis_at},
+};
+use redis::aio::MultiplexedConnection;
 use std::{
+    collections::HashMap,
     fs::{self, File, Permissions},
     os::unix::fs::PermissionsExt,
+    path::Path,
     process::Stdio,
     time::Duration,
 };
@@ -19,8 +25,14 @@ use tokio_util::sync::CancellationToken;
 
 /// Bounds the start of a lab, and the election of a leader, on a busy machine.
 const LAB_TIMEOUT: Duration = Duration::from_secs(120);
-/// The command and the options that every lab has: free ports.
-const LAB_COMMAND: &str = "lab --http-port 0 --mysql-port 0 --zookeeper-port 0";
+/// The options that every lab has.
+const FREE_PORTS: &str = "--http-port 0 --mysql-port 0 --zookeeper-port 0";
+
+/// A new folder for a lab. If root starts the lab, its servers run as another user, who must enter the folder.
+pub(super) fn new_folder() -> Result<TempDir, NoVerdict> {
+    let mut folder = tempfile::Builder::new();
+    folder.prefix("oversell-").permissions(Permissions::from_mode(0o755)).tempdir().map_err(NoVerdict::failed)
+}
 
 /// Options of `oversell lab`, and at most one environment variable for its instances.
 #[derive(Debug, Clone, Copy)]
@@ -58,39 +70,108 @@ pub(super) async fn start_galera_with_causal_reads(on: &Cluster) -> Result<OwnLa
     OwnLab::start(on, GALERA_WITH_CAUSAL_READS).await
 }
 
+/// The server of a lab that is broken: the only one of its kind, the one that is written, or the one that leads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum BrokenServer {
+    /// The database; in a cluster the node of the first instance.
+    MySql,
+    Redis,
+    ZooKeeper,
+}
+
+/// Connects to the first Sentinel of a lab.
+pub(super) async fn connect_to_sentinel(on: &Cluster) -> Result<MultiplexedConnection, NoVerdict> {
+    let sentinel = on.servers()?.sentinels.first();
+    let sentinel = sentinel.ok_or_else(|| NoVerdict::failed("no Sentinel"))?;
+    Ok(redis_at(&sentinel.url).await?)
+}
+
+/// Asks a Sentinel for this field of the group that it watches: its `name`, or the `port` of the primary.
+pub(super) async fn ask_sentinel(on: &Cluster, field: &str) -> Result<String, NoVerdict> {
+    let mut sentinel = connect_to_sentinel(on).await?;
+    let known: Vec<HashMap<String, String>> = send_command(&mut sentinel, &["SENTINEL", "MASTERS"]).await?;
+    let found = known.first().and_then(|known| known.get(field)).cloned();
+    found.ok_or_else(|| NoVerdict::failed("the Sentinel watches nobody"))
+}
+
+/// Asks a Sentinel for the primary Redis; returns its name and address.
+pub(super) async fn leading_redis(on: &Cluster) -> Result<(&'static str, String), NoVerdict> {
+    let (at, port) = (on.servers()?, ask_sentinel(on, "port").await?);
+    let mut members = at.redis.iter().chain(&at.replicas).zip(["redis", "replica", "replica-2"]);
+    let leads = members.find(|(member, _)| member.url.rsplit(':').next() == Some(&port));
+    let (member, name) = leads.ok_or_else(|| NoVerdict::failed("the Sentinels know nobody who leads"))?;
+    Ok((name, member.url.clone()))
+}
+
 impl OwnLab {
+    /// The lab's name of the server of this kind that is alone, is written, or leads now.
+    pub(super) async fn leader(&self, of: BrokenServer) -> Result<String, NoVerdict> {
+        let at = self.cluster.servers()?;
+        Ok(match of {
+            BrokenServer::MySql => "mysql".to_owned(),
+            BrokenServer::Redis if at.sentinels.is_empty() => "redis".to_owned(),
+            BrokenServer::Redis => leading_redis(&self.cluster).await?.0.to_owned(),
+            BrokenServer::ZooKeeper if !at.zookeeper.connect.contains(',') => "zookeeper".to_owned(),
+            BrokenServer::ZooKeeper => self.wait_for_leader_and_followers("").await?.remove(0),
+        })
+    }
+
     /// Starts a lab beside the one that is tried. Unavailable without that one, because this machine may have no servers.
     pub(super) async fn start(on: &Cluster, kind: LabKind) -> Result<Self, NoVerdict> {
         on.servers()?;
-        Self::start_process(kind, on.quick, on.stop.clone()).await
+        Self::start_kind(kind, on.quick, on.stop.clone()).await
     }
 
     /// Starts a lab with these options of `oversell lab`; needs no other lab.
     pub(super) async fn start_independent(options: &'static str, stop: CancellationToken) -> Result<Self, NoVerdict> {
-        let setting = None;
-        Self::start_process(LabKind { options, setting }, false, stop).await
+        Self::start_kind(LabKind { options, setting: None }, false, stop).await
     }
 
-    /// Starts `oversell lab` as a child process, which dies with this one, in a new folder. Unavailable if a package is missing.
-    async fn start_process(kind: LabKind, quick: bool, stop: CancellationToken) -> Result<Self, NoVerdict> {
-        let folder = TempDir::with_prefix("oversell-").map_err(NoVerdict::failed)?;
-        // If root starts the lab, its servers run as another user, who must enter the folder.
-        fs::set_permissions(folder.path(), Permissions::from_mode(0o755)).map_err(NoVerdict::failed)?;
+    async fn start_kind(kind: LabKind, quick: bool, stop: CancellationToken) -> Result<Self, NoVerdict> {
+        let folder = new_folder()?;
+        let dir = folder.path().join("lab");
+        let options = format!("{FREE_PORTS} {} --dir {}", kind.options, dir.display());
+        Self::start_process(&options, kind.setting, &dir, folder, quick, stop).await
+    }
+
+    /// Starts the lab that a typed line starts, `(oversell lab OPTIONS --dir DIR > … & echo $! > DIR.pid)`, in this folder, in which
+    /// `DIR` is; writes its process id to that file. A later line ends it.
+    pub(super) async fn start_typed(on: &Cluster, line: &str, folder: TempDir) -> Result<Self, NoVerdict> {
+        on.servers()?;
+        let options = line.split_once("oversell lab ").and_then(|(_, rest)| rest.split_once(" > "));
+        let dir = options.and_then(|(options, _)| options.split_once("--dir "));
+        let (Some((options, _)), Some((_, dir))) = (options, dir) else {
+            return Err(NoVerdict::failed(format!("it starts no lab in a folder: {line}")));
+        };
+        let own = Self::start_process(options, None, Path::new(dir), folder, on.quick, on.stop.clone()).await?;
+        let id = own.child.id().unwrap_or_default();
+        fs::write(format!("{dir}.pid"), id.to_string()).map_err(NoVerdict::failed)?;
+        Ok(own)
+    }
+
+    /// Starts `oversell lab` as a child process, which dies with this one. Unavailable if a package is missing.
+    async fn start_process(
+        options: &str,
+        setting: Option<(&str, &str)>,
+        dir: &Path,
+        folder: TempDir,
+        quick: bool,
+        stop: CancellationToken,
+    ) -> Result<Self, NoVerdict> {
         let said = folder.path().join("said");
         // The kernel stops the lab when this process dies.
         let mut child = Command::new("setpriv")
             .args(["--pdeathsig", "TERM", "--"])
             .arg(std::env::current_exe().map_err(NoVerdict::failed)?)
-            .args(LAB_COMMAND.split(' ').chain(kind.options.split(' ')))
-            .arg("--dir")
-            .arg(folder.path().join("lab"))
-            .envs(kind.setting)
+            .arg("lab")
+            .args(options.split(' '))
+            .envs(setting)
             .stdout(Stdio::null())
             .stderr(File::create(&said).map_err(NoVerdict::failed)?)
             .kill_on_drop(true)
             .spawn()
             .map_err(NoVerdict::failed)?;
-        let written = folder.path().join("lab/lab.json");
+        let written = dir.join("lab.json");
         let up = async {
             while child.try_wait().map_err(NoVerdict::failed)?.is_none() {
                 if let Ok(at) = Addresses::read_running_lab(&written) {

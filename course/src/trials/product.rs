@@ -1,11 +1,8 @@
 //! A product of an experiment, which nobody else buys.
 
-use super::{Cluster, NoVerdict, tools::get_json};
+use super::{Cluster, NoVerdict};
 use http::Method;
-use oversell::{
-    load::{plan::own_product, stock_api::StockApi},
-    stock::Store,
-};
+use oversell::load::{plan::own_product, stock_api::StockApi};
 use oversell_lab::clients::http_client::HttpError;
 use serde_json::Value;
 
@@ -17,15 +14,6 @@ pub(crate) struct Product<'a> {
     pub id: i64,
 }
 
-/// The pieces in each store.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct StockCounts {
-    /// The count of the row in MySQL.
-    pub mysql: i64,
-    /// The count of the key in Redis.
-    pub redis: i64,
-}
-
 impl Cluster {
     /// Makes a product with `count` pieces.
     pub(crate) async fn create_product(&self, count: i64) -> Result<Product<'_>, NoVerdict> {
@@ -34,14 +22,12 @@ impl Cluster {
         product.stock().put(count).await?;
         Ok(product)
     }
-}
 
-impl Cluster {
     /// Makes a product, and reads it at each instance, which waits until its node of the database has it.
     pub(super) async fn create_product_on_each_node(&self, count: i64) -> Result<Product<'_>, NoVerdict> {
         let product = self.create_product(count).await?;
         for at in self.instances() {
-            get_json(self, &format!("{at}/stock?stock_id={}", product.id)).await?;
+            self.get(&format!("{at}/stock?stock_id={}", product.id)).await?.success()?;
         }
         Ok(product)
     }
@@ -51,14 +37,6 @@ impl Product<'_> {
     /// The routes of its stock.
     pub(super) fn stock(&self) -> StockApi<'_> {
         StockApi { base: self.on.nginx(), stock_id: self.id, strategy: None, token: self.on.token.as_ref() }
-    }
-
-    /// Reads how many pieces each store has, by `GET /stock`. Fails if one is missing.
-    pub(crate) async fn remaining(&self) -> Result<StockCounts, NoVerdict> {
-        Ok(StockCounts {
-            mysql: self.stock().count(Store::MySql).await?,
-            redis: self.stock().count(Store::Redis).await?,
-        })
     }
 
     /// Buys a piece at an instance; returns status and answer. `more` is added to the query: `&hold_ms=3000`.

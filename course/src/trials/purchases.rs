@@ -2,16 +2,12 @@
 //!
 //! `load::classify_answer` decides whether an answer sold a piece, as it does in a load.
 
-use futures::future::join_all;
 use oversell::load::{classify_answer, history::Outcome};
 use oversell_lab::clients::http_client::HttpError;
 use parking_lot::Mutex;
 use serde::Serialize;
 use serde_json::Value;
-use std::{
-    sync::atomic::{AtomicBool, Ordering::Relaxed},
-    time::{Duration, Instant},
-};
+use std::time::{Duration, Instant};
 use tokio::time::{sleep, timeout};
 
 /// The pieces of a product: more than all buyers of an experiment can buy.
@@ -94,14 +90,11 @@ impl Purchase {
 pub(super) struct Purchases(Mutex<Vec<Purchase>>);
 
 impl Purchases {
-    /// Waits for a purchase and records it; returns whether it was a sale.
-    pub(super) async fn record(&self, purchase: impl Future<Output = Outcome>) -> bool {
+    /// Waits for a purchase and records it.
+    pub(super) async fn record(&self, purchase: impl Future<Output = Outcome>) {
         let began = Instant::now();
         let outcome = purchase.await;
-        let purchase = Purchase { began, ended: Instant::now(), outcome };
-        let is_sale = purchase.is_sale();
-        self.0.lock().push(purchase);
-        is_sale
+        self.0.lock().push(Purchase { began, ended: Instant::now(), outcome });
     }
 
     /// Waits until [`SALES_OF_SERVICE`] sales have begun after `since` and ended; `None` if that takes longer than `within`.
@@ -143,40 +136,6 @@ impl Purchases {
         let first = sales.map(|sale| sale.ended - from).min();
         first.unwrap_or_default()
     }
-
-    /// Counts the purchases by their outcome, without `kept` and `per_sec`; `gone` is how many pieces left the stock.
-    pub(super) fn counts(&self, gone: i64) -> SaleCounts {
-        let mut counts = SaleCounts { gone, ..SaleCounts::default() };
-        for purchase in self.0.lock().iter() {
-            counts.count(&purchase.outcome);
-        }
-        counts
-    }
-}
-
-/// Runs `fault` while each buyer buys one piece after the other; returns the result of `fault` after their last purchases.
-pub(super) async fn run_buyers_during<T, P>(
-    buyers: impl IntoIterator<Item = impl Fn() -> P>,
-    fault: impl Future<Output = T>,
-) -> T
-where
-    P: Future<Output = ()>,
-{
-    let over = AtomicBool::new(false);
-    let buyers = buyers.into_iter().map(|buys| {
-        let over = &over;
-        async move {
-            while !over.load(Relaxed) {
-                buys().await;
-            }
-        }
-    });
-    let fault = async {
-        let result = fault.await;
-        over.store(true, Relaxed);
-        result
-    };
-    tokio::join!(fault, join_all(buyers)).0
 }
 
 #[cfg(test)]
@@ -202,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn only_sales_count_for_gaps_and_counts() {
+    fn only_sales_count_for_gaps() {
         let begin = Instant::now();
         let at = |ms| begin + Duration::from_millis(ms);
         let refused = || Outcome::Refused(String::new());
@@ -221,10 +180,6 @@ mod tests {
         }
         let gap = |from, to| purchases.longest_gap(at(from), at(to)).as_millis();
         assert_eq!([gap(100, 2000), gap(200, 2000), gap(100, 1000)], [900, 830, 30]);
-        let all = purchases.counts(5);
-        assert_eq!((all.sold, all.refused, all.unknown), (4, 1, 1));
-        let exact = [3, 4, 5, 6].map(|gone| purchases.counts(gone).is_exact());
-        assert_eq!(exact, [false, true, true, false]);
         assert_eq!(purchases.first_sale(at(92)).as_millis(), 38);
         assert_eq!(purchases.first_sale(at(990)).as_millis(), 40);
         assert_eq!(purchases.count_sales(at(92), Some(at(2000))), 2);

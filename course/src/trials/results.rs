@@ -124,9 +124,11 @@ impl CourseResults {
         lessons().all(is_done)
     }
 
-    pub(super) fn count(&self, verdict: ClaimVerdict) -> usize {
-        let lessons = self.lessons.iter().filter(|tried| tried.verdict() == verdict);
-        lessons.count()
+    /// The number of claims that are reproduced, not reproduced, noise, and unavailable.
+    pub(super) fn counts(&self) -> [usize; 4] {
+        use ClaimVerdict::{Noise, NotReproduced, Reproduced, Unavailable};
+        [Reproduced, NotReproduced, Noise, Unavailable]
+            .map(|verdict| self.lessons.iter().filter(|tried| tried.verdict() == verdict).count())
     }
 
     /// It fails with [`Failure::Promise`] if a verdict is unexpected, else with [`Failure::Unusable`] if an experiment failed.

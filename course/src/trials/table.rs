@@ -2,12 +2,10 @@
 
 use super::results::{CourseResults, TrialResult};
 use comfy_table::{ContentArrangement, Table};
-use oversell::{
-    claims::{ClaimVerdict, Words},
-    load::terminal::empty_table,
-};
+use oversell::{claims::Words, load::terminal::empty_table};
 use oversell_lab::terminal::{
     bilingual::Bilingual,
+    chinese,
     stdout::{colour_mark, terminal_width},
     wrap::wrap_lines,
 };
@@ -34,6 +32,11 @@ pub(super) enum Lang {
 }
 
 impl Lang {
+    /// The language of the locale.
+    pub(super) fn of_locale() -> Self {
+        if chinese::is_wanted() { Self::Zh } else { Self::En }
+    }
+
     pub(super) const fn of(self, title: Bilingual) -> &'static str {
         match self {
             Self::Zh => title.zh,
@@ -106,12 +109,7 @@ pub(super) fn verdict_table(lessons: &[&TrialResult], lang: Lang) -> Table {
 
 /// The number of claims per verdict.
 pub(super) fn summary(results: &CourseResults, lang: Lang) -> String {
-    let (reproduced, not_reproduced, noise, unavailable) = (
-        results.count(ClaimVerdict::Reproduced),
-        results.count(ClaimVerdict::NotReproduced),
-        results.count(ClaimVerdict::Noise),
-        results.count(ClaimVerdict::Unavailable),
-    );
+    let [reproduced, not_reproduced, noise, unavailable] = results.counts();
     let all = results.lessons.len();
     let sign = colour_mark(if results.verdict().is_ok() { "✓" } else { "✗" });
     match lang {

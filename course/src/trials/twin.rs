@@ -20,8 +20,6 @@ pub(super) const fn step_with_another_verdict(verdict: OrdersVerdict) -> &'stati
         _ => "redis-rlock",
     }
 }
-/// A route without a limit: the twin of a claim about a limit.
-pub(super) const UNLIMITED: &str = "/seckill/unlimited";
 
 /// Describes the twin of a lesson for a reader. `None` if it has no twin, which a unit test refuses for each lesson that is tried.
 pub(super) fn describe_twin(lesson: &Lesson) -> Option<Words> {
@@ -91,9 +89,6 @@ fn describe_twin_run(run: &Run, is_twin: bool) -> Option<Words> {
             words!("{} 与 {} 相比", "{} compared with {}", one.strategy, other.strategy)
         }
         Run::Crowd { comes_to, .. } => place(step_with_another_verdict(*comes_to)),
-        Run::RefusedBeside(_) => place(step_with_another_verdict(OrdersVerdict::Exact)),
-        Run::Deadlock(_) => words!("只有修正后的", "its cure alone"),
-        Run::Burst(burst) => place(if is_twin { burst.route } else { UNLIMITED }),
         Run::ExclusiveRoute(_) => words!("另一把锁的路由", "a route with another lock"),
         Run::Typed => words!("不输入第 1 行", "the first line is not typed"),
         Run::All(_) | Run::Custom | Run::NotRun(_) => return None,

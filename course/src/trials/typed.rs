@@ -3,11 +3,15 @@
 //! 1. Bash runs each line, with the addresses of the running lab.
 //! 2. The experiment has its own product and keys. They replace the places `{:id}`, `{?id}`, `{&id}` and `{-id}`, which are
 //!    empty for a student, who uses product 1, and `{id}`, `{user}` and `{user-2}`, which are 1, 1010 and 1011.
-//! 3. A line that prints something else turns the verdict only where it speaks of the claim: where a claim is false, each line must print
+//! 3. A lab that a line starts is the experiment's own, in a folder that is removed with it.
+//! 4. A line that prints something else turns the verdict only where it speaks of the claim: where a claim is false, each line must print
 //!    what it does or what is claimed, and before the line that a twin replaces all must be as ever. Else there is no verdict, for a server
 //!    that is down refuses every claim.
 
-use super::tools::own_key;
+use super::{
+    own_lab::{OwnLab, new_folder},
+    tools::own_key,
+};
 use crate::trials::{Cluster, NoVerdict, Observation};
 use clap::ValueEnum;
 use oversell::claims::{
@@ -25,14 +29,19 @@ use tokio::time::sleep;
 
 /// The part of a key that is replaced by a unique name, so that no student and no experiment uses the same key.
 const KEY_OF_STUDENT: &str = "by-hand";
+/// The folder for a student's files; an experiment has one of its own.
+const FOLDER_OF_STUDENT: &str = "target/";
 /// The end of a line that makes a voucher.
 const NEW_VOUCHER: &str = "{http}/voucher";
 /// The places in a line that only a lab knows.
 const PLACES_OF_LAB: [&str; 8] = ["{mysql}", "{redis", "{zookeeper}", "{zk}", "{fault}", "{8100}", "{8200}", "{name-"];
 /// The programs that lines run; they come with the servers, or must be installed beside them.
-const PROGRAMS: [&str; 5] = ["curl", "redis-cli", "mysql", "zkCli.sh", "nginx"];
+const PROGRAMS: [&str; 6] = ["curl", "redis-cli", "redis-server", "mysql", "zkCli.sh", "nginx"];
 /// Limit of each output stream of a line, which is killed when it reaches it; it should print far less.
 const MAX_OUTPUT_BYTES: usize = 64 * 1024;
+
+/// A longer answer is shown as the line expects it.
+const MAX_SHOWN: usize = 300;
 
 /// Tries typed lines with a product and keys of their own; `replaced` is the index of the line that a twin has changed. Unavailable
 /// without a lab if a line names what only a lab knows.
@@ -41,27 +50,37 @@ pub(super) async fn try_lines(
     lines: &[TypedLine],
     replaced: Option<usize>,
 ) -> Result<Observation, NoVerdict> {
-    let of_lab = |line: &TypedLine| PLACES_OF_LAB.iter().any(|place| line.run.contains(place));
+    let of_lab = |line: &TypedLine| line.starts_lab() || PLACES_OF_LAB.iter().any(|place| line.run.contains(place));
     if lines.iter().any(of_lab) {
         on.servers()?;
     }
     let product = on.create_product(5000).await?;
-    // A prefix of ids may have no colon.
-    let key = own_key(KEY_OF_STUDENT).replace(':', "-");
     let placeholders = on.placeholders().with_product(product.id);
-    let typed = lines.iter().map(|line| {
-        let line = placeholders.fill_line(line);
-        let run = line.run.replace(KEY_OF_STUDENT, &key);
-        TypedLine { run, ..line }
-    });
-    let typed: Vec<_> = typed.collect();
+    let filled: Vec<_> = lines.iter().map(|line| placeholders.fill_line(line)).collect();
+    // A prefix of ids may have no colon.
+    let (key, folder) = (own_key(KEY_OF_STUDENT).replace(':', "-"), new_folder()?);
+    let place = format!("{}/", folder.path().display());
+    let own = |text: &str| text.replace(KEY_OF_STUDENT, &key).replace(FOLDER_OF_STUDENT, &place);
+    let typed = filled.iter().map(|line| TypedLine { run: own(&line.run), expect: own(&line.expect), ..line.clone() });
     // A line that runs beside the others and should print nothing is killed at the end.
-    let with_waits = with_waits(typed.clone(), |line| !line.expect.is_empty());
-    let run = |_, line: &str, _: &[LineResult]| run_line_or_fault(on, line.to_owned());
-    let results = run_lines(&with_waits, run, |_| true).await;
+    let typed = with_waits(typed.collect(), |line| !line.expect.is_empty());
+    let starts_lab = typed.iter().position(TypedLine::starts_lab);
+    let (own_lab, _folder) = match starts_lab {
+        Some(index) => (Some(OwnLab::start_typed(on, &typed[index].run, folder).await?), None),
+        None => (None, Some(folder)),
+    };
+    let run = |index, line: &str, _: &[LineResult]| {
+        let (is_done, line) = (starts_lab == Some(index), line.to_owned());
+        async move { if is_done { Ok(ShellOutput::default()) } else { run_line_or_fault(on, line).await } }
+    };
+    let results = run_lines(&typed, run, |_| true).await;
     product.remove().await?;
+    let results = results?;
+    if let Some(lab) = own_lab {
+        lab.wait_for_end().await?;
+    }
     let mut printed = vec![String::new(); lines.len()];
-    for result in results? {
+    for result in results {
         printed[result.index] = result.output.stdout;
     }
     let makes_voucher = |(line, _): &(&TypedLine, _)| line.run.ends_with(NEW_VOUCHER);
@@ -71,9 +90,9 @@ pub(super) async fn try_lines(
         on.remove_voucher(&made["id"]).await?;
     }
     for printed in &mut printed {
-        *printed = printed.replace(&key, KEY_OF_STUDENT);
+        *printed = printed.replace(&place, FOLDER_OF_STUDENT).replace(&key, KEY_OF_STUDENT);
     }
-    observe(lines, &typed, &printed, replaced)
+    observe(lines, &filled, &printed, replaced)
 }
 
 /// Runs a line in bash, with the servers' own clients, for [`LINE_TIMEOUT`] at most; unavailable if one of its [`PROGRAMS`] is
@@ -97,6 +116,10 @@ pub(super) async fn run_line_or_fault(on: &Cluster, line: String) -> Result<Shel
     let ["oversell", "lab", "fault", action, member, ..] = &words[..] else {
         return run_in_bash(&line).await;
     };
+    // A lab that a line has started ends with its lesson.
+    if line.contains("--lab-json") {
+        return run_in_bash(&line).await;
+    }
     let action = Action::from_str(action, false).map_err(NoVerdict::failed)?;
     let faults = on.faults()?;
     // The command looks for the lab of this folder, and the experiments may have started another one.
@@ -139,12 +162,12 @@ fn observe(
     let all = || typed.iter().zip(printed);
     let holds = all().all(|(typed, printed)| typed.shows_claim(printed));
     let words = lines.iter().zip(all());
-    let words = words.filter(|(line, _)| line.run != "wait");
+    let words = words.filter(|(line, _)| line.run != "wait" && !leads_to_own_lab(line));
     let words = words.map(|(line, (typed, printed))| {
         let empty = |line: String, unsaid| line.replace(unsaid, "");
         let run = HIDDEN_PARTS.into_iter().fold(line.run.replace(PUT_JSON, "PUT"), empty);
-        // An expected JSON answer is shown as the line has it, in short.
-        let is_long = printed.starts_with('{') && typed.is_printed(printed);
+        // An expected answer in JSON or of many lines is shown as the line has it, in short.
+        let is_long = (printed.starts_with('{') || printed.len() > MAX_SHOWN) && typed.is_printed(printed);
         let printed = if is_long { &line.expect } else { printed };
         let shown = format!("{run} → {}", printed.trim().replace('\n', " "));
         let claimed = line.claimed.as_ref().filter(|_| !typed.shows_claim(printed));
@@ -165,8 +188,31 @@ fn observe(
     Ok(Observation::holds(holds, Words::untranslated(words)))
 }
 
-/// Without the text of a script that is loaded, and with the beginning of its digest.
+/// Whether a line only starts or ends a lab, or looks up its addresses.
+fn leads_to_own_lab(line: &TypedLine) -> bool {
+    let looks_up = ["/lab.json 2>/dev/null", ".ports; wc -l", "| tee target/", "kill \"$(cat target/"];
+    line.starts_lab() || looks_up.iter().any(|part| line.run.contains(part))
+}
+
+/// Without the lookup of an address in the lab's files: `"$(sed -n 2p FILE.ports)"` is `#2`, and `"$(cat FILE.leads)"` is `#leads`.
+fn without_lookups(line: &str) -> String {
+    let line = match line.strip_prefix("at=$(").or(line.strip_prefix("http=$(")).and_then(|at| at.split_once("); ")) {
+        Some((_, line)) => line,
+        None => line,
+    };
+    let mut parts = line.split("\"$(");
+    let mut short = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let (lookup, rest) = part.split_once(")\"").unwrap_or((part, ""));
+        let number = lookup.strip_prefix("sed -n ").and_then(|number| number.split('p').next());
+        short += &format!("#{}{rest}", number.unwrap_or_else(|| lookup.rsplit('.').next().unwrap_or_default()));
+    }
+    short.replace("mysql -h 127.0.0.1 -P ", "").replace("-u root test -Ne ", "").replace("redis-cli -p ", "")
+}
+
+/// Without lookups and without the text of a script that is loaded, and with the beginning of its digest.
 fn in_short(line: &str) -> String {
+    let line = &without_lookups(line);
     let line = match line.split_once("script load \"") {
         Some((before, rest)) => {
             let digest = rest.rsplit_once('"').map_or(rest, |(_, digest)| digest);
@@ -204,11 +250,14 @@ mod tests {
     }
 
     #[test]
-    fn a_script_and_its_digest_are_named_in_short() {
+    fn scripts_digests_and_lookups_are_named_in_short() {
         let digest = "f441160bb3017cb3fb7af1ada0ca1d1017ec2ad7";
         for (line, short) in [
             (format!(r#"script load "return redis.call('get', KEYS[1])" → {digest}"#), "script load … → f441160…"),
             (format!("evalsha {digest} 1 lock A → 1"), "evalsha f441160… 1 lock A → 1"),
+            (r#"redis-cli -p "$(sed -n 2p target/x.ports)" get lock"#.to_owned(), "#2 get lock"),
+            (r#"redis-cli -p "$(cat target/x.leads)" get lock"#.to_owned(), "#leads get lock"),
+            (r#"at=$(grep x | sed -n 2p); curl -s "$at/a""#.to_owned(), r#"curl -s "$at/a""#),
         ] {
             assert_eq!(in_short(&line), short);
         }

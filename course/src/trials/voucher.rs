@@ -1,15 +1,10 @@
 //! A voucher of an experiment, and its orders.
 
 use super::{Cluster, NoVerdict};
-use chrono::TimeDelta;
 use http::{Method, header::ACCEPT};
 use oversell::{
     claims::Target,
-    load::{
-        Row,
-        row::OrderFigures,
-        voucher::{LoadVoucher, ON_SALE},
-    },
+    load::{Row, row::OrderFigures, voucher::LoadVoucher},
     seckill::check::VoucherRecords,
 };
 use oversell_lab::{
@@ -38,21 +33,10 @@ impl Cluster {
         Ok(())
     }
 
-    /// Makes a voucher; its period is from `from` until `until`, relative to now.
-    pub(super) async fn create_voucher(
-        &self,
-        pieces: i64,
-        from: TimeDelta,
-        until: TimeDelta,
-    ) -> Result<TrialVoucher<'_>, NoVerdict> {
-        let token = self.token.as_ref();
-        let voucher = LoadVoucher::add(self.nginx(), pieces, from..until, token).await?;
-        Ok(TrialVoucher { on: self, voucher })
-    }
-
     /// Makes a voucher that is on sale now.
-    pub(super) async fn create_voucher_on_sale(&self, pieces: i64) -> Result<TrialVoucher<'_>, NoVerdict> {
-        self.create_voucher(pieces, ON_SALE.start, ON_SALE.end).await
+    pub(super) async fn create_voucher(&self, pieces: i64) -> Result<TrialVoucher<'_>, NoVerdict> {
+        let voucher = LoadVoucher::add(self.nginx(), pieces, self.token.as_ref()).await?;
+        Ok(TrialVoucher { on: self, voucher })
     }
 
     /// Has each of `users` order a new voucher `repeats` times, all at once. The row has no order figures: they come apart.

@@ -94,19 +94,7 @@ impl Outputs for Args {
 /// [`Failure::Unusable`] where no cluster answers or a server is missing, [`Failure::Interrupted`] after a signal.
 pub async fn run(args: Args, at: Option<Addresses>, stop: CancellationToken) -> Result<(), Failure> {
     let found = compare(&args, at, &stop).await?;
-
-    if !found.rows.is_empty() {
-        say!("\n{}\n", table::aggregate_table(&found.rows, args.how.markdown));
-        say!("{}\n", table::contention_table(&found.rows, args.how.markdown));
-    }
-    // The promises come last, where they are seen.
-    for line in table::promise_lines(&found.rows) {
-        say!("{line}");
-    }
-    if let Some(file) = &args.how.json {
-        file.write_json(&found)?;
-    }
-    found.check_promises(&stop)
+    found.report(&args.how, &[table::aggregate_table, table::contention_table], &stop)
 }
 
 /// Measures the ceiling of each target, and then each strategy on each target.

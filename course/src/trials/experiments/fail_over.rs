@@ -1,10 +1,9 @@
 //! Redis with two replicas and three Sentinels, whose primary is replaced: by plan, because it is cut off, or because it dies.
-//! The experiments say which locks are lost, by a crash alone and by one while the replicas lag, and whether a released lock
-//! comes back.
+//! The experiments say which locks are lost, by a crash alone and by one while the replicas lag.
 
 use crate::trials::{
     Cluster, NoVerdict, Observation,
-    own_lab::{OwnLab, SENTINELS},
+    own_lab::{OwnLab, SENTINELS, ask_sentinel, connect_to_sentinel},
     tools::{own_key, send_command},
 };
 use futures::future::join_all;
@@ -17,10 +16,9 @@ use oversell_lock::{
 use serde::Serialize;
 use serde_json::json;
 use std::{
-    collections::HashMap,
     fmt,
     sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst},
-    time::{Duration, Instant},
+    time::Duration,
 };
 use tokio::time::{sleep, timeout};
 
@@ -30,7 +28,6 @@ experiments! {
     "003.master" => crash_loses_locks_and_no_redlock(Replication::CutBefore, 5), twin(Replication::Up, 1);
     "beyond.fail-over" => planned_failover_loses_locks([0, 1, 2]), twin([2; 3]);
     "beyond.cut-off" => cut_off_primary_loses_locks(MinReplicas::None), twin(MinReplicas::One);
-    "beyond.lost-release" => cut_off_primary_loses_release(Release::AfterTheCut), twin(Release::Replicated);
 }
 
 /// The lease of each lock: longer than a fail-over takes, so that no lock is lost because its lease ends.
@@ -59,15 +56,6 @@ enum Replication {
 enum MinReplicas {
     None = 0,
     One = 1,
-}
-
-/// Which servers hear of a release.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Release {
-    /// The cut-off primary alone.
-    AfterTheCut,
-    /// The replicas too, before the cut.
-    Replicated,
 }
 
 /// How many locks a holder had (`of`), and how many of them another client could take too, unknown to the holder (`twice`).
@@ -105,7 +93,7 @@ impl fmt::Display for LockCounts {
 async fn planned_failover_loses_locks(on: &Cluster, waited_for: [u32; 3]) -> Result<Observation, NoVerdict> {
     let lab = OwnLab::start(on, SENTINELS).await?;
     let on = &lab.cluster;
-    let group = sentinel_group_name(on).await?;
+    let group = ask_sentinel(on, "name").await?;
     let (mut held, mut fail_overs) = ([LockCounts::default(); 3], 0);
     for to in ["replica-2", "replica", PRIMARY] {
         let promoted = on.inject_fault(Action::Promote, to);
@@ -132,7 +120,7 @@ async fn planned_failover_loses_locks(on: &Cluster, waited_for: [u32; 3]) -> Res
 async fn cut_off_primary_loses_locks(on: &Cluster, min_replicas: MinReplicas) -> Result<Observation, NoVerdict> {
     let lab = OwnLab::start(on, SENTINELS).await?;
     let on = &lab.cluster;
-    let group = sentinel_group_name(on).await?;
+    let group = ask_sentinel(on, "name").await?;
     let is_cut = || lose_primary(on, &group, Action::Cut);
     set_min_replicas(on, min_replicas).await?;
     let [plain, waited] = hold_locks_of_sentinel_group(on, &group, [0, 1], is_cut()).await?;
@@ -153,51 +141,6 @@ async fn cut_off_primary_loses_locks(on: &Cluster, min_replicas: MinReplicas) ->
         .value("wait_1", json!(waited))
         .value("min_replicas", json!(refused))
         .value("killed", json!(killed)))
-}
-
-/// Claim: a release at a cut-off primary is lost: the next primary keeps the lock until its lease ends.
-async fn cut_off_primary_loses_release(on: &Cluster, release: Release) -> Result<Observation, NoVerdict> {
-    /// The lease of the lock: longer than a fail-over takes.
-    const LEASE_TIME: Duration = Duration::from_secs(30);
-    /// The new primary must lead this long before the lease ends, or the run shows nothing.
-    const MIN_LEASE_LEFT: Duration = Duration::from_secs(5);
-    let lab = OwnLab::start(on, SENTINELS).await?;
-    let on = &lab.cluster;
-    let (group, name) = (sentinel_group_name(on).await?, own_key("lock"));
-    let holder = connect_to_group(on, &group, 2)?;
-    let lock = holder.lock(&name).lease(Lease::Fixed(LEASE_TIME));
-    let taken = Instant::now();
-    let guard = lock.acquire(ACQUIRE_TIMEOUT).await.map_err(NoVerdict::failed)?;
-    if release == Release::AfterTheCut {
-        on.inject_fault(Action::Cut, PRIMARY).await?;
-    }
-    let released = guard.release().await.is_ok();
-    if release == Release::Replicated {
-        // To acquire another lock waits for both replicas, which then have the release too.
-        let later = holder.lock(&own_key("lock")).acquire(ACQUIRE_TIMEOUT).await;
-        drop(later.map_err(NoVerdict::failed)?);
-        on.inject_fault(Action::Cut, PRIMARY).await?;
-    }
-    wait_for_new_leader(on, &group).await?;
-    let promoted = taken.elapsed();
-    if promoted + MIN_LEASE_LEFT > LEASE_TIME {
-        return Err(NoVerdict::failed("the Sentinels took as long as the lease"));
-    }
-    let next = connect_to_group(on, &group, 0)?;
-    let had = next.lock(&name).acquire(2 * LEASE_TIME).await;
-    let had_after = taken.elapsed();
-    drop(had.map_err(NoVerdict::failed)?);
-    lab.stop().await?;
-    let [promoted, had_after, lease] = [promoted, had_after, LEASE_TIME].map(|time| time.as_secs_f64());
-    let words = words!(
-        "锁的租约是 {lease} s；释放成功：{released}，新的主节点没有收到。加锁 {promoted:.1} s 后别的节点成了主节点，{had_after:.1} s 后下一个人才拿到锁。",
-        "The lease is {lease} s; released: {released}, which the new primary has not heard of. Another one leads {promoted:.1} s after the lock was taken, and the next one has it after {had_after:.1} s."
-    );
-    let holds = released && had_after + 0.5 >= lease;
-    Ok(Observation::holds(holds, words)
-        .value("lease_s", lease)
-        .value("promoted_after_s", promoted)
-        .value("had_after_s", had_after))
 }
 
 /// The locks of a holder when the primary is killed (`kill -9`): with the replication up, and a second after it was cut.
@@ -272,7 +215,7 @@ async fn hold_locks_through_crash(
     const LAG: Duration = Duration::from_secs(1);
     let lab = OwnLab::start(on, SENTINELS).await?;
     let own = &lab.cluster;
-    let group = sentinel_group_name(own).await?;
+    let group = ask_sentinel(own, "name").await?;
     let others = on.servers()?.redis.iter().skip(1).take(nodes - 1);
     let others: Vec<_> = others
         .map(|node| RedisClient::new(RedisOptions::new(&node.url)))
@@ -398,21 +341,6 @@ async fn set_min_replicas(on: &Cluster, count: MinReplicas) -> Result<(), NoVerd
         }
     }
     Ok(())
-}
-
-/// Connects to the first Sentinel of the lab.
-async fn connect_to_sentinel(on: &Cluster) -> Result<redis::aio::MultiplexedConnection, NoVerdict> {
-    let sentinel = on.servers()?.sentinels.first();
-    let sentinel = sentinel.ok_or_else(|| NoVerdict::failed("no Sentinel"))?;
-    Ok(redis_at(&sentinel.url).await?)
-}
-
-/// Asks a Sentinel for the name of the group of the primary and its replicas.
-async fn sentinel_group_name(on: &Cluster) -> Result<String, NoVerdict> {
-    let mut sentinel = connect_to_sentinel(on).await?;
-    let known: Vec<HashMap<String, String>> = send_command(&mut sentinel, &["SENTINEL", "MASTERS"]).await?;
-    let name = known.first().and_then(|known| known.get("name")).cloned();
-    name.ok_or_else(|| NoVerdict::failed("the Sentinel watches nobody"))
 }
 
 /// A client of the lock library that waits for this many replicas after each write.

@@ -2,12 +2,13 @@
 //! majority; a Galera cluster loses the node that is written.
 
 use crate::trials::{
-    Cluster, NoVerdict, Observation, Product,
+    Cluster, NoVerdict, Observation,
+    buyers::{Buyers, buy_during},
     own_lab::{ENSEMBLE, ONE_WRITER, OwnLab},
-    purchases::{Purchases, STOCK, outcome, run_buyers_during},
+    purchases::{Purchases, SaleCounts},
 };
 use nix::{
-    sys::signal::{Signal, kill},
+    sys::signal::{self, Signal},
     unistd::Pid,
 };
 use oversell::claims::words;
@@ -29,6 +30,10 @@ enum Killed {
     TwoAtOnce,
 }
 
+/// The query of each purchase.
+const QUERY: &str = "&wait_ms=2000";
+/// The number of buyers at each of the two instances.
+const BUYERS_EACH: usize = 3;
 /// Bounds the wait for sales while a majority lives; longer than each outage that a claim allows.
 const SERVICE_TIMEOUT: Duration = Duration::from_secs(20);
 /// Bounds the wait after a server was started or told to end.
@@ -43,38 +48,22 @@ const MINORITY_DURATION: Duration = Duration::from_secs(4);
 const MAX_OUTAGE_OF_GALERA: Duration = Duration::from_secs(15);
 
 /// Claim: an ensemble of three that loses a follower or its leader sells again within seconds; without a majority it sells nothing
-/// until a server is back.
+/// until a server is back. With [`Killed::TwoAtOnce`] the one more dies with the leader.
 async fn measure_ensemble_outages(on: &Cluster, killed: Killed) -> Result<Observation, NoVerdict> {
     let own = OwnLab::start(on, ENSEMBLE).await?;
-    let seen = lose_members_of_ensemble(&own, killed).await?;
-    own.stop().await?;
-    Ok(seen)
-}
-
-/// Kills a follower, the leader and one more server, and starts one, while buyers buy. With [`Killed::TwoAtOnce`] the one
-/// more dies with the leader.
-async fn lose_members_of_ensemble(own: &OwnLab, killed: Killed) -> Result<Observation, NoVerdict> {
     let on = &own.cluster;
     let servers = own.wait_for_leader_and_followers("").await?;
     let [leader, another, follower] = &servers[..] else {
         return Err(NoVerdict::failed("three servers are needed"));
     };
-    let product = on.create_product(STOCK).await?;
-    let purchases = Purchases::default();
+    let buyers = [Buyers::new(on, "zk-lock", QUERY).await?];
+    let purchases = &buyers[0].purchases;
     let faults = async {
         purchases.wait_for_sales(Instant::now(), SERVICE_TIMEOUT).await;
-        let fault = on.inject_fault(Action::Kill, follower);
-        let without_follower = outage_after(&purchases, fault).await?;
+        let without_follower = outage_after(purchases, on.inject_fault(Action::Kill, follower)).await?;
         on.inject_fault(Action::Start, follower).await?;
         purchases.wait_for_sales(Instant::now(), SERVICE_TIMEOUT).await;
-        let fault = async {
-            on.inject_fault(Action::Kill, leader).await?;
-            match killed {
-                Killed::TwoAtOnce => on.inject_fault(Action::Kill, another).await,
-                Killed::OneByOne => Ok(()),
-            }
-        };
-        let without_leader = outage_after(&purchases, fault).await?;
+        let without_leader = outage_after(purchases, kill(on, killed, leader, another)).await?;
         if killed == Killed::OneByOne {
             on.inject_fault(Action::Kill, another).await?;
         }
@@ -86,10 +75,11 @@ async fn lose_members_of_ensemble(own: &OwnLab, killed: Killed) -> Result<Observ
         let back = back.map(|()| purchases.first_sale(mended));
         Ok::<_, NoVerdict>((without_follower, without_leader, [minority, mended], back))
     };
-    let lost = buy_during(&product, "zk-lock", &purchases, faults).await?;
+    let lost = buy_during(on, &buyers, BUYERS_EACH, faults).await?;
     let (without_follower, without_leader, [minority, mended], back) = lost;
     let in_minority = purchases.count_sales(minority, Some(mended));
-    let all = purchases.counts(STOCK - product.remaining().await?.mysql);
+    let all = SaleCounts { gone: buyers[0].gone().await?, ..buyers[0].take_answers().counts };
+    own.stop().await?;
     let [follower_s, leader_s, back_s] = [without_follower, without_leader, back].map(format_seconds);
     let words = words!(
         "三台里的一个 Follower 被杀：最长 {follower_s} s 没有卖出；它回来以后 Leader 被杀：{leader_s} s；又死一台，{} s 里卖出 {in_minority} 件；它再启动，{back_s} s 后又卖。一共卖出 {} 件，库存减少 {} 件，{} 个没有应答。",
@@ -113,44 +103,32 @@ async fn lose_members_of_ensemble(own: &OwnLab, killed: Killed) -> Result<Observ
 }
 
 /// Claim: three Galera nodes sell again within seconds after the writer was killed, and sooner after the next writer was shut down.
+/// With [`Killed::TwoAtOnce`] the next one is killed with the first.
 async fn measure_writer_outages(on: &Cluster, killed: Killed) -> Result<Observation, NoVerdict> {
     let own = OwnLab::start(on, ONE_WRITER).await?;
-    let seen = lose_writers(&own.cluster, killed).await?;
-    own.stop().await?;
-    Ok(seen)
-}
-
-/// Kills the node that is written and shuts the next one down, while buyers buy. With [`Killed::TwoAtOnce`] the next one is killed too.
-async fn lose_writers(on: &Cluster, killed: Killed) -> Result<Observation, NoVerdict> {
+    let on = &own.cluster;
     let second = on.servers()?.galera.first().map(|node| node.pid);
     let second = second.ok_or_else(|| NoVerdict::failed("no second node"))?;
-    let second = Pid::from_raw(second.cast_signed());
-    let product = on.create_product(STOCK).await?;
-    let purchases = Purchases::default();
+    let buyers = [Buyers::new(on, "single-update", QUERY).await?];
+    let purchases = &buyers[0].purchases;
     let faults = async {
         purchases.wait_for_sales(Instant::now(), SERVICE_TIMEOUT).await;
-        let dies = async {
-            on.inject_fault(Action::Kill, "mysql").await?;
-            match killed {
-                Killed::TwoAtOnce => on.inject_fault(Action::Kill, "mysql-2").await,
-                Killed::OneByOne => Ok(()),
-            }
-        };
-        let without_first = outage_after(&purchases, dies).await?;
+        let without_first = outage_after(purchases, kill(on, killed, "mysql", "mysql-2")).await?;
         if without_first.is_none() {
             return Ok([None, None]);
         }
-        let without_second = outage_after(&purchases, shut_down(second)).await?;
+        let without_second = outage_after(purchases, shut_down(Pid::from_raw(second.cast_signed()))).await?;
         Ok::<_, NoVerdict>([without_first, without_second])
     };
-    let [killed, ended] = buy_during(&product, "single-update", &purchases, faults).await?;
+    let [killed, ended] = buy_during(on, &buyers, BUYERS_EACH, faults).await?;
     let [killed_s, ended_s] = [killed, ended].map(format_seconds);
     // Without a node that sells, the stock cannot be read.
     let gone = match ended {
-        Some(_) => STOCK - product.remaining().await?.mysql,
+        Some(_) => buyers[0].gone().await?,
         None => 0,
     };
-    let all = purchases.counts(gone);
+    let all = SaleCounts { gone, ..buyers[0].take_answers().counts };
+    own.stop().await?;
     let words = words!(
         "三个节点，只写一个，它被杀（kill -9）：最长 {killed_s} s 没有卖出；接着写的那个正常关机（SIGTERM）：{ended_s} s，剩下的一个接着卖。一共卖出 {} 件，库存减少 {} 件，{} 个没有应答，拒绝 {} 个。",
         "Three nodes, of which one is written, and it is killed (kill -9): at most {killed_s} s without a sale; the one that is written next ends in order (SIGTERM): {ended_s} s, and the last one goes on selling. {} were sold, {} are gone, {} are unknown, {} were refused.",
@@ -169,38 +147,25 @@ async fn lose_writers(on: &Cluster, killed: Killed) -> Result<Observation, NoVer
         .value("sales", json!(all)))
 }
 
+/// Kills a server, and with [`Killed::TwoAtOnce`] another one.
+async fn kill(on: &Cluster, killed: Killed, server: &str, another: &str) -> Result<(), NoVerdict> {
+    on.inject_fault(Action::Kill, server).await?;
+    match killed {
+        Killed::TwoAtOnce => on.inject_fault(Action::Kill, another).await,
+        Killed::OneByOne => Ok(()),
+    }
+}
+
 /// Sends SIGTERM to a server and waits for its end.
 async fn shut_down(server: Pid) -> Result<(), NoVerdict> {
-    kill(server, Signal::SIGTERM).map_err(NoVerdict::failed)?;
+    signal::kill(server, Signal::SIGTERM).map_err(NoVerdict::failed)?;
     let gone = async {
-        while kill(server, None).is_ok() {
+        while signal::kill(server, None).is_ok() {
             sleep(Duration::from_millis(10)).await;
         }
     };
     let late = |_| NoVerdict::failed("a node does not end");
     timeout(RECOVERY_TIMEOUT, gone).await.map_err(late)
-}
-
-/// Runs `fault` while buyers buy at all instances; returns the result of `fault`.
-async fn buy_during<T>(
-    product: &Product<'_>,
-    strategy: &'static str,
-    purchases: &Purchases,
-    fault: impl Future<Output = Result<T, NoVerdict>>,
-) -> Result<T, NoVerdict> {
-    /// The number of buyers, spread over the instances.
-    const BUYERS: usize = 6;
-    let at = product.on.instances().iter().cycle().take(BUYERS);
-    let buyers = at.map(|at| move || buy_at(product, strategy, at, purchases));
-    run_buyers_during(buyers, fault).await
-}
-
-/// Buys one piece, with a pause if it was not sold.
-async fn buy_at(product: &Product<'_>, strategy: &str, at: &str, purchases: &Purchases) {
-    let buys = async { outcome(&product.buy(at, strategy, "&wait_ms=2000").await) };
-    if !purchases.record(buys).await {
-        sleep(Duration::from_millis(20)).await;
-    }
 }
 
 /// Runs `fault`; returns the longest gap between sales from then on, or `None` if sales do not resume within [`SERVICE_TIMEOUT`].

@@ -3,10 +3,10 @@
 //! A file says at its head which lessons it tries, see `experiments!`; `files!` names the files.
 
 use crate::trials::{Cluster, NoVerdict, Observation};
-use futures::future::BoxFuture;
+use futures::future::LocalBoxFuture;
 
 /// Tries a claim on a cluster.
-type ExperimentFn = for<'a> fn(&'a Cluster) -> BoxFuture<'a, Result<Observation, NoVerdict>>;
+type ExperimentFn = for<'a> fn(&'a Cluster) -> LocalBoxFuture<'a, Result<Observation, NoVerdict>>;
 
 /// One lesson's own experiment: the function that tries its claim, and the one that tries its twin.
 pub(super) struct Experiment {
@@ -41,12 +41,9 @@ macro_rules! files {
 }
 
 files! {
-    aggregate
     fail_over
     galera
     members
-    mysql
-    own_redis
     redisson
     reliability
     several_nodes

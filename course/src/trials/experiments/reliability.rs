@@ -1,16 +1,16 @@
-//! §3.2, §5 and [003]: locks of several stores under the same faults. A buyer holds the lock, a fault hits, and another buyer
+//! §5 and [003]: locks of several stores under the same faults. A buyer holds the lock, a fault hits, and another buyer
 //! waits. The results are the pieces that were sold twice, and how long the second buyer waited.
 
 use crate::trials::{
     Cluster, NoVerdict, Observation, Product,
-    own_lab::{OwnLab, REPLICATED},
+    own_lab::{BrokenServer, OwnLab, REPLICATED},
     purchases::outcome,
-    tools::{get_json, wait_for_children},
 };
 use futures::future::{try_join, try_join_all};
 use oversell::{
     claims::{Words, words},
     load::history::Outcome,
+    stock::Store,
 };
 use oversell_lab::fault::Action;
 use serde::Serialize;
@@ -22,7 +22,6 @@ use tokio::{
 };
 
 experiments! {
-    "3.2.majority" => ensemble_survives_one_death(KilledServers::OneByOne), twin(KilledServers::TwoAtOnce);
     "5.reliability" => rank_stores_by_failures(FAULTS.map(|(fault, ..)| fault)), twin([LockFault::None; 4]);
     "003.correctness" => only_redlock_oversells_after_pause(LockFault::HolderPaused), twin(LockFault::None);
 }
@@ -152,11 +151,9 @@ impl<'a> Contest<'a> {
 
     /// Compares the sales with the stock, as soon as that can be read again; fails after [`MAX_WAIT`].
     async fn compare_with_stock(&self, (sold, blocked_ms): (i64, Option<u64>)) -> Result<LockResult, NoVerdict> {
-        let stock = format!("{}/stock?stock_id={}", self.on.nginx(), self.product.id);
         let counted = async {
             loop {
-                let count = get_json(self.on, &stock).await.ok();
-                if let Some(count) = count.and_then(|stock| stock["mysql"]["count"].as_i64()) {
+                if let Ok(count) = self.product.stock().count(Store::MySql).await {
                     return count;
                 }
                 sleep(Duration::from_millis(100)).await;
@@ -216,11 +213,12 @@ async fn try_fault_of_server(
     lags: bool,
 ) -> Result<LockResult, NoVerdict> {
     let on = &own.cluster;
-    let server = match lock {
-        "redis-lock" => "redis".to_owned(),
-        "table-lock" => "mysql".to_owned(),
-        _ => own.wait_for_leader_and_followers("").await?.remove(0),
-    };
+    let server = own.leader(match lock {
+        "redis-lock" => BrokenServer::Redis,
+        "table-lock" => BrokenServer::MySql,
+        _ => BrokenServer::ZooKeeper,
+    });
+    let server = server.await?;
     if lags {
         on.inject_fault(Action::Cut, "replica-redis").await?;
     }
@@ -313,51 +311,6 @@ async fn only_redlock_oversells_after_pause(on: &Cluster, fault: LockFault) -> R
     }
     let holds = lost[0] > 0 && lost[1] == 0 && lost[2] == 0;
     Ok(Observation::holds(holds, words).value("lost", json!(lost)))
-}
-
-/// How two of three ZooKeeper servers are killed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum KilledServers {
-    OneByOne,
-    TwoAtOnce,
-}
-
-/// Claim: three ZooKeeper servers serve a lock after one death, and not after two.
-async fn ensemble_survives_one_death(on: &Cluster, killed: KilledServers) -> Result<Observation, NoVerdict> {
-    let own = OwnLab::start(on, REPLICATED).await?;
-    let on = &own.cluster;
-    let servers = own.wait_for_leader_and_followers("").await?;
-    let (product, zookeeper) = (on.create_product(5000).await?, on.zookeeper().await?);
-    let queue = format!("/distributed/zk-lock-{}", product.id);
-    let [one, .., other] = on.instances() else {
-        return Err(NoVerdict::unavailable("要有两个实例", "it takes two instances"));
-    };
-    let held = async { Ok(product.buy(one, "zk-lock", "&hold_ms=8000").await?) };
-    let meanwhile = async {
-        wait_for_children(&zookeeper, &queue, 1).await?;
-        on.inject_fault(Action::Kill, &servers[0]).await?;
-        if killed == KilledServers::TwoAtOnce {
-            on.inject_fault(Action::Kill, &servers[1]).await?;
-        } else {
-            own.wait_for_leader_and_followers(&servers[0]).await?;
-        }
-        Ok::<_, NoVerdict>(product.buy(other, "zk-lock", "&wait_ms=1000").await?.0)
-    };
-    let ((first, answer), meanwhile) = try_join(held, meanwhile).await?;
-    let after = product.buy(other, "zk-lock", "&wait_ms=8000").await?.0;
-    if killed == KilledServers::OneByOne {
-        on.inject_fault(Action::Kill, &servers[1]).await?;
-    }
-    let minority = product.buy(other, "zk-lock", "&wait_ms=3000").await?.0;
-    let gone = 5000 - product.remaining().await?.mysql;
-    own.stop().await?;
-    let lock = answer["lock"].as_str().unwrap_or("-");
-    let words = words!(
-        "三台里的 Leader 被杀：持有者 {first}（lock: {lock}），别人在这期间 {meanwhile}，之后 {after}；又死一台：{minority}。库存减少 {gone} 件。",
-        "The leader of three is killed: the holder {first} (lock: {lock}), another meanwhile {meanwhile}, afterwards {after}; with a second one dead {minority}. {gone} pieces are gone."
-    );
-    let kept = lock == "kept" && [first, meanwhile, after] == [200, 503, 200];
-    Ok(Observation::holds(kept && minority == 503 && gone == 2, words))
 }
 
 /// Describes the results of all locks under one fault: `持有者被杀：zk-lock 等 9.8 s，…。`

@@ -1,4 +1,4 @@
-//! §2.9 and [001]: one lock on several independent nodes of Redis.
+//! §2.9, [001] and [003]: the independent nodes of Redis: a lock on several of them, and what a file costs that is flushed each time.
 
 use crate::trials::{
     Cluster, NoVerdict, Observation,
@@ -9,11 +9,15 @@ use futures::future::try_join_all;
 use oversell::claims::{RatioClaim, Words};
 use oversell_lab::{clients::redis_at::redis_at, fault::Action, spread::Spread};
 use redis::{Value, aio::MultiplexedConnection};
-use std::time::{Duration, Instant};
+use std::{
+    slice,
+    time::{Duration, Instant},
+};
 use tokio::time::sleep;
 
 experiments! {
     "2.9.random" => compare_equal_and_random_delays(Delay::Random), twin(Delay::Equal);
+    "003.aof" => compare_flush_policies("always"), twin("everysec");
     "001.two-masters" => compare_one_and_two_masters(2), twin(1);
 }
 
@@ -33,11 +37,12 @@ async fn connect_to_nodes(on: &Cluster) -> Result<Vec<MultiplexedConnection>, No
 /// only the first has the lock.
 async fn compare_one_and_two_masters(on: &Cluster, masters: usize) -> Result<Observation, NoVerdict> {
     let (mut nodes, key) = (connect_to_nodes(on).await?, own_key("lock"));
-    let (mut one_rate, mut two_rate) = (Vec::new(), Vec::new());
-    for _ in 0..5 {
-        one_rate.push(measure_locks_per_second(&mut nodes[..1], &key).await?);
-        two_rate.push(measure_locks_per_second(&mut nodes[1..=masters], &key).await?);
-    }
+    let (first, others) = nodes.split_at_mut(1);
+    let (ratio, [one, two]) = compare_in_rounds(
+        async || measure_locks_per_second(first, &key).await,
+        async || measure_locks_per_second(&mut others[..masters], &key).await,
+    )
+    .await?;
     send_command::<()>(&mut nodes[1], &["SET", &key, "A", "NX", "PX", LEASE_MS]).await?;
     if masters == 2 {
         on.inject_fault(Action::Kill, "redis-3").await?;
@@ -52,8 +57,6 @@ async fn compare_one_and_two_masters(on: &Cluster, masters: usize) -> Result<Obs
         left.push(send_command::<Option<String>>(&mut node, &["GET", &key]).await?);
         send_command::<()>(&mut node, &["DEL", &key]).await?;
     }
-    let ratio = Spread::from_ratios(&one_rate, &two_rate);
-    let [one, two] = [one_rate, two_rate].map(|rates| Spread::from_values(rates).median);
     let shown = |n: usize| left[n].as_deref().unwrap_or("nil");
     let (in_one, in_other, told) = (shown(0), shown(1), explain_ratio(RatioClaim::Faster, ratio, 0));
     let words = Words::new(
@@ -68,6 +71,62 @@ async fn compare_one_and_two_masters(on: &Cluster, masters: usize) -> Result<Obs
     );
     let apart = refused && left[0].is_some() && left[1].is_none();
     Ok(Observation::holds(apart, words).require_ratio(RatioClaim::Faster, ratio))
+}
+
+/// Claim: a file that is flushed every second, the default, takes more writes than one that is flushed each time (`when`), and
+/// `kill -9` loses nothing of it. The main node has a file; the second one gets one for this.
+async fn compare_flush_policies(on: &Cluster, when: &str) -> Result<Observation, NoVerdict> {
+    let (mut nodes, key) = (connect_to_nodes(on).await?, own_key("lock"));
+    let [by_default, each, ..] = &mut nodes[..] else {
+        return Err(NoVerdict::unavailable("要有两个独立的 Redis", "it takes two independent Redis nodes"));
+    };
+    let default: Vec<String> = send_command(by_default, &["CONFIG", "GET", "appendfsync"]).await?;
+    configure(each, &[["appendfsync", when], ["appendonly", "yes"]]).await?;
+    // Until the new file is written, nothing is flushed.
+    while send_command::<String>(each, &["INFO", "persistence"]).await?.contains("rewrite_in_progress:1") {
+        sleep(Duration::from_millis(20)).await;
+    }
+    let compared = compare_in_rounds(
+        async || measure_locks_per_second(slice::from_mut(by_default), &key).await,
+        async || measure_locks_per_second(slice::from_mut(each), &key).await,
+    );
+    let compared = compared.await;
+    configure(each, &[["appendonly", "no"], ["appendfsync", "everysec"]]).await?;
+    let (ratio, locks) = compared?;
+    // A lock and an unlock are two writes.
+    let [per_second, each_time] = locks.map(|locks| 2.0 * locks);
+    send_command::<()>(by_default, &["SET", &key, "A"]).await?;
+    on.inject_fault(Action::Kill, "redis").await?;
+    on.inject_fault(Action::Start, "redis").await?;
+    let mut again = on.redis().await?;
+    // The server refuses commands while it loads its file.
+    while send_command::<String>(&mut again, &["PING"]).await.is_err() {
+        sleep(Duration::from_millis(20)).await;
+    }
+    let left: Option<String> = send_command(&mut again, &["GET", &key]).await?;
+    send_command::<()>(&mut again, &["DEL", &key]).await?;
+    let default = default.last().map_or("", String::as_str);
+    let (shown, told) = (left.as_deref().unwrap_or("nil"), explain_ratio(RatioClaim::Faster, ratio, 0));
+    let words = Words::new(
+        format!(
+            "默认 {default}：每秒 {per_second:.0} 次写；每次都刷盘 {each_time:.0} 次：{}写完马上 kill -9，再启动：{shown}：进程死了，内核照样写盘；要丢那一秒，得断电。",
+            told.zh
+        ),
+        format!(
+            "The default is {default}: {per_second:.0} writes/s; flushed each time {each_time:.0}/s: {} After a kill -9 right behind a write: {shown}: the kernel writes what a dead process has given it; to lose that second takes a power cut.",
+            told.en
+        ),
+    );
+    let holds = default == "everysec" && left.is_some();
+    Ok(Observation::holds(holds, words).require_ratio(RatioClaim::Faster, ratio))
+}
+
+/// Sets these settings of a node.
+async fn configure(node: &mut MultiplexedConnection, settings: &[[&str; 2]]) -> Result<(), NoVerdict> {
+    for [name, value] in settings {
+        send_command::<()>(node, &["CONFIG", "SET", name, value]).await?;
+    }
+    Ok(())
 }
 
 /// For half a second: locks on one node after the other, then unlocks on each. Returns rounds per second.
@@ -96,20 +155,11 @@ enum Delay {
 /// Claim: clients that start at once, each at another node, need fewer rounds until one wins if each waits at random, as those
 /// of the second group do.
 async fn compare_equal_and_random_delays(on: &Cluster, of_second_group: Delay) -> Result<Observation, NoVerdict> {
-    /// The number of wins whose attempts are averaged: a single count is between 1 and 20 by chance.
-    const WINS: usize = 10;
-    let (mut equal, mut random) = (Vec::new(), Vec::new());
-    for _ in 0..5 {
-        for (each, delay) in [(&mut equal, Delay::Equal), (&mut random, of_second_group)] {
-            let mut attempts = 0;
-            for _ in 0..WINS {
-                attempts += count_rounds_until_majority(on, delay).await?;
-            }
-            each.push(attempts as f64 / WINS as f64);
-        }
-    }
-    let ratio = Spread::from_ratios(&equal, &random);
-    let [equal, random] = [equal, random].map(|attempts| Spread::from_values(attempts).median);
+    let (ratio, [equal, random]) = compare_in_rounds(
+        async || count_rounds_per_win(on, Delay::Equal).await,
+        async || count_rounds_per_win(on, of_second_group).await,
+    )
+    .await?;
     let told = explain_ratio(RatioClaim::Faster, ratio, 0);
     let words = Words::new(
         format!(
@@ -122,6 +172,31 @@ async fn compare_equal_and_random_delays(on: &Cluster, of_second_group: Delay) -
         ),
     );
     Ok(Observation::holds(true, words).require_ratio(RatioClaim::Faster, ratio))
+}
+
+/// Measures both in turn, five times; returns the ratio of the first to the second, and the median of each.
+async fn compare_in_rounds(
+    mut first: impl AsyncFnMut() -> Result<f64, NoVerdict>,
+    mut second: impl AsyncFnMut() -> Result<f64, NoVerdict>,
+) -> Result<(Spread, [f64; 2]), NoVerdict> {
+    let (mut firsts, mut seconds) = (Vec::new(), Vec::new());
+    for _ in 0..5 {
+        firsts.push(first().await?);
+        seconds.push(second().await?);
+    }
+    let ratio = Spread::from_ratios(&firsts, &seconds);
+    Ok((ratio, [firsts, seconds].map(|values| Spread::from_values(values).median)))
+}
+
+/// Counts the rounds until a client has a majority of nodes: the mean of ten wins, because a single count is between 1 and 20 by
+/// chance.
+async fn count_rounds_per_win(on: &Cluster, delay: Delay) -> Result<f64, NoVerdict> {
+    const WINS: usize = 10;
+    let mut rounds = 0;
+    for _ in 0..WINS {
+        rounds += count_rounds_until_majority(on, delay).await?;
+    }
+    Ok(rounds as f64 / WINS as f64)
 }
 
 /// Counts the rounds until a client has a majority of nodes; 20 if none ever has. Clients wait before each.

@@ -5,7 +5,7 @@ use crate::trials::{NoVerdict, own_lab::OwnLab, table::Lang};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use oversell::load::{conditions::Conditions, terminal::stopped_by_signal};
 use oversell_lab::terminal::{
-    chinese::{self, localized},
+    chinese::localized,
     failure::Failure,
     stdout::{Output, Outputs, colour_mark, print_to_stderr, say},
 };
@@ -47,10 +47,6 @@ impl Outputs for Args {
 /// Runs the command. It fails with [`Failure::Promise`] where a strategy did not keep what it promises, with
 /// [`Failure::Unusable`] where a lab does not start or a fault is not noticed, with [`Failure::Interrupted`] after a signal.
 pub(crate) async fn run(args: Args, stop: CancellationToken) -> Result<(), Failure> {
-    let lang = match chinese::is_wanted() {
-        true => Lang::Zh,
-        false => Lang::En,
-    };
     let mut found = Matrix::default();
     let done = tokio::select! {
         done = run_engines(&args, &mut found, &stop) => done,
@@ -58,7 +54,7 @@ pub(crate) async fn run(args: Args, stop: CancellationToken) -> Result<(), Failu
     };
     // A run that was stopped prints its results too.
     if !found.runs.is_empty() {
-        say!("{}", page::terminal_tables(&found, lang));
+        say!("{}", page::terminal_tables(&found, Lang::of_locale()));
     }
     if let Some(file) = &args.json {
         file.write_json(&found)?;

@@ -18,13 +18,12 @@ mod run;
 #[cfg(test)]
 pub(super) use page::page;
 
-use crate::trials::purchases::SaleCounts;
+use crate::trials::{buyers::BuyerAnswers, own_lab::BrokenServer};
 use oversell::{
     claims::{Words, words},
-    load::history::Outcome,
     seckill::{
         self,
-        check::{OrderAnswers, VoucherOrder, VoucherRecords, check_orders},
+        check::{OrderAnswers, VoucherRecords, check_orders},
     },
     stock::{self, Promise, Store},
 };
@@ -42,15 +41,6 @@ pub(super) struct Engine {
     breaks: BrokenServer,
     faults: &'static [Fault],
     strategies: &'static [&'static str],
-}
-
-/// The server that is broken: the database, the primary Redis or the ZooKeeper leader.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum BrokenServer {
-    /// The database; in a cluster the node of the first instance.
-    MySql,
-    Redis,
-    ZooKeeper,
 }
 
 /// What happens to the server: nothing, a kill, a pause, a cut from the network, or a planned fail-over.
@@ -307,28 +297,6 @@ impl FaultResult {
     }
 }
 
-/// All answers to the buyers of one strategy: counts by outcome, and the remaining pieces and the orders that they name.
-#[derive(Debug, Default)]
-struct BuyerAnswers {
-    counts: SaleCounts,
-    /// The remaining pieces that an answer names, for each answer that does.
-    remaining: Vec<i64>,
-    orders: Vec<VoucherOrder>,
-}
-
-impl BuyerAnswers {
-    /// Counts an answer; of a sale it keeps the remaining pieces and the order of `user`, if `body` names them.
-    fn record(&mut self, outcome: &Outcome, body: Option<&Value>, user: Option<i64>) {
-        self.counts.count(outcome);
-        if let (Outcome::Sold, Some(body)) = (outcome, body) {
-            self.remaining.extend(body["remaining"].as_i64());
-            let order_id = body["order_id"].as_str().and_then(|id| id.parse().ok());
-            let order = order_id.zip(user);
-            self.orders.extend(order.map(|(order_id, user_id)| VoucherOrder { order_id, user_id }));
-        }
-    }
-}
-
 /// The number as `i64`; the greatest `i64` if it is too large.
 fn signed(n: usize) -> i64 {
     i64::try_from(n).unwrap_or(i64::MAX)
@@ -337,6 +305,8 @@ fn signed(n: usize) -> i64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::trials::purchases::SaleCounts;
+    use oversell::seckill::check::VoucherOrder;
 
     fn counts(sold: i64, unknown: i64) -> SaleCounts {
         SaleCounts { sold, unknown, ..SaleCounts::default() }

@@ -1,9 +1,6 @@
 //! How a lesson and its twin are tried, by the kind of its [`Run`]. The lessons that fit no kind are tried in `experiments/`.
 
-mod deadlocks;
 mod demos;
-mod limits;
-mod order_locks;
 mod orders;
 
 use super::{
@@ -13,13 +10,12 @@ use super::{
     reference,
     replay::flaw_and_cure,
     tools::{describe_sale, describe_sales},
-    twin::{EXACT, OVERSELLS, UNLIMITED, lines_of_twin, step_with_another_verdict},
+    twin::{EXACT, OVERSELLS, lines_of_twin, step_with_another_verdict},
     typed,
 };
 use oversell::{
     claims::{ClaimVerdict, Lesson, RateSide, RatioClaim, Run, Target, Twin, Words, words},
     load::{terminal::rate, verdict::Verdict},
-    seckill::check::OrdersVerdict,
 };
 use oversell_lab::terminal::bilingual::Bilingual;
 
@@ -83,12 +79,9 @@ async fn run_kind(on: &Cluster, lesson: &Lesson, run: &'static Run) -> Result<Ob
         Run::Compared { first, second, says, otherwise } => compare_rates(on, *first, *second, *says, *otherwise).await,
         Run::RetriesGrow(strategy) => retries_grow(on, strategy).await,
         Run::FewThenMostFail(strategy) => few_then_most_fail(on, strategy).await,
-        Run::Crowd { step, on: target, orders_each, comes_to } => {
-            orders::crowd_gets_verdict(on, step, *target, *orders_each, *comes_to).await
+        Run::Crowd { step, on: target, orders_each, comes_to, refuses_beside } => {
+            orders::crowd_gets_verdict(on, step, *target, *orders_each, *comes_to, *refuses_beside).await
         }
-        Run::RefusedBeside(step) => order_locks::concurrent_order_is_refused(on, step).await,
-        Run::Deadlock(slug) => deadlocks::play_deadlock_and_cure(on, slug, [false, true]).await,
-        Run::Burst(burst) => limits::burst_is_limited(on, burst, burst.route).await,
         Run::ExclusiveRoute(route) => demos::second_request_waits(on, [route; 2]).await,
         Run::Typed => typed::try_lines(on, &lesson.by_hand, None).await,
         Run::Custom => (find_experiment(lesson)?.claim)(on).await,
@@ -105,14 +98,10 @@ async fn run_kind_of_twin(on: &Cluster, lesson: &Lesson, run: &'static Run) -> R
         Run::Compared { first, second, says, otherwise } => compare_rates(on, *second, *first, *says, *otherwise).await,
         Run::RetriesGrow(_) => retries_grow(on, EXACT).await,
         Run::FewThenMostFail(_) => few_then_most_fail(on, EXACT).await,
-        Run::Crowd { on: target, orders_each, comes_to, .. } => {
-            orders::crowd_gets_verdict(on, step_with_another_verdict(*comes_to), *target, *orders_each, *comes_to).await
+        Run::Crowd { on: target, orders_each, comes_to, refuses_beside, .. } => {
+            let step = step_with_another_verdict(*comes_to);
+            orders::crowd_gets_verdict(on, step, *target, *orders_each, *comes_to, *refuses_beside).await
         }
-        Run::RefusedBeside(_) => {
-            order_locks::concurrent_order_is_refused(on, step_with_another_verdict(OrdersVerdict::Exact)).await
-        }
-        Run::Deadlock(slug) => deadlocks::play_deadlock_and_cure(on, slug, [true, true]).await,
-        Run::Burst(burst) => limits::burst_is_limited(on, burst, UNLIMITED).await,
         Run::ExclusiveRoute(route) => {
             let another = match *route {
                 "/demo1" => "/demo2",

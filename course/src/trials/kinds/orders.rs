@@ -1,19 +1,21 @@
 //! [002] Orders of a voucher: whether it is oversold, and whether a user gets two.
 
-use crate::trials::{Cluster, NoVerdict, Observation, voucher::TrialVoucher};
+use crate::trials::{Cluster, NoVerdict, Observation};
 use oversell::{
-    claims::{Target, Words},
+    claims::{Target, Words, words},
     seckill::check::OrdersVerdict,
 };
 use serde_json::json;
 
-/// Claim: if 100 users order 20 pieces once, or 40 users 100 pieces `repeats` times, the checker reaches this verdict.
+/// Claim: if 100 users order 20 pieces once, or 40 users 100 pieces `repeats` times, the checker reaches this verdict; with
+/// `refuses_beside` some orders are refused because their user has another one under way.
 pub(super) async fn crowd_gets_verdict(
     on: &Cluster,
     step: &str,
     target: Target,
     repeats: u64,
     verdict: OrdersVerdict,
+    refuses_beside: bool,
 ) -> Result<Observation, NoVerdict> {
     let (pieces, users) = if repeats == 1 { (20, 100) } else { (100, 40) };
     let (row, ordered) = on.send_orders(step, target, pieces, users, repeats).await?;
@@ -35,7 +37,10 @@ pub(super) async fn crowd_gets_verdict(
         "oversold": oversold,
         "report": ordered,
     });
-    Ok(Observation::holds(holds, words).value("crowd", figures))
+    let seen = Observation::holds(holds, words).value("crowd", figures);
+    let beside = ordered.tally.under_way;
+    let words = words!("不允许重复下单：{beside} 单。", "{beside} are refused beside another one: 不允许重复下单.");
+    Ok(if refuses_beside { seen.and(Observation::holds(beside > 0, words)) } else { seen })
 }
 
 /// Whether the checker reaches this verdict. To the checker missing orders are no fault, so for `exact` all orders must have
@@ -45,31 +50,6 @@ fn has_verdict(verdict: OrdersVerdict, faults: &[OrdersVerdict], orders: [i64; 3
         OrdersVerdict::Exact => faults.is_empty() && orders == [all, all, 0],
         fault => faults.contains(&fault),
     }
-}
-
-/// Claim: if 40 users order three times each, all at once, nothing is oversold, and each has one order.
-pub(super) async fn each_user_gets_one_order(
-    on: &Cluster,
-    step: &str,
-    target: Target,
-) -> Result<Observation, NoVerdict> {
-    crowd_gets_verdict(on, step, target, 3, OrdersVerdict::Exact).await
-}
-
-/// While an order stays inside, orders once more for the same user through nginx; returns the answer to that second order.
-pub(super) async fn order_twice_at_once(
-    on: &Cluster,
-    voucher: &TrialVoucher<'_>,
-    step: &str,
-) -> Result<(u16, String), NoVerdict> {
-    let second = async {
-        tokio::time::sleep(std::time::Duration::from_millis(500)).await;
-        voucher.order(on.nginx(), step, 1, "").await
-    };
-    let (first, second) = tokio::join!(voucher.order(on.one_instance(), step, 1, "&hold_ms=1500"), second);
-    first?;
-    let (status, answer) = second?;
-    Ok((status, answer["title"].as_str().unwrap_or_default().to_owned()))
 }
 
 #[cfg(test)]

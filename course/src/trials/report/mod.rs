@@ -30,7 +30,8 @@ pub(super) fn html(results: &CourseResults) -> Result<String, Failure> {
 #[derive(Template)]
 #[template(path = "course.html")]
 struct CourseReport<'a> {
-    results: &'a CourseResults,
+    /// The number of claims that are reproduced, not reproduced, noise, and unavailable.
+    counts: [usize; 4],
     chapters: Vec<ChapterReport<'a>>,
     conditions: String,
     /// The races' events, for the page's script.
@@ -90,29 +91,13 @@ impl<'a> CourseReport<'a> {
         // An event must not end the script element.
         let races = json!(plays).to_string().replace('<', r"\u003c");
         Self {
-            results,
+            counts: results.counts(),
             chapters,
             conditions: results.conditions.to_string(),
             races,
             script: script("js/course-report/course-report.js"),
             timeline_style: timeline_style(),
         }
-    }
-
-    fn reproduced(&self) -> usize {
-        self.results.count(ClaimVerdict::Reproduced)
-    }
-
-    fn not_reproduced(&self) -> usize {
-        self.results.count(ClaimVerdict::NotReproduced)
-    }
-
-    fn noise(&self) -> usize {
-        self.results.count(ClaimVerdict::Noise)
-    }
-
-    fn unavailable(&self) -> usize {
-        self.results.count(ClaimVerdict::Unavailable)
     }
 }
 
