@@ -6,6 +6,7 @@ use crate::{
     config::ConfigError,
     ctx::Ctx,
     instance::ServerWatch,
+    load::books::Books,
     section::Job,
     stock::{self, Strategy},
     visits::Visits,
@@ -23,6 +24,7 @@ pub(super) struct AppResources {
     pub(super) metrics: Metrics,
     pub(super) server_watch: Arc<ServerWatch>,
     pub(super) visits: Visits,
+    pub(super) books: Books,
     pub(super) requests_by_product: RequestCounts<i64>,
     pub(super) requests_by_address: RequestCounts<IpAddr>,
     /// Cancelled when the instance is told to stop: ends event streams and runs.
@@ -48,6 +50,7 @@ impl AppState {
             metrics: Metrics::new(),
             server_watch: Arc::new(ServerWatch::new(ctx.clone())),
             visits: Visits::new(&ctx.instance),
+            books: Books::default(),
             requests_by_product: RequestCounts::default(),
             requests_by_address: RequestCounts::default(),
             stopping,

@@ -12,8 +12,10 @@ pub mod stats;
 pub mod verdict;
 
 mod answer;
+pub mod books;
 mod engine;
 mod inside;
+pub mod judge;
 pub mod lanes;
 mod link;
 pub mod plan;

@@ -66,6 +66,8 @@ enum Command {
     Faults(fault_matrix::command::Args),
     /// Measures strategies as ratios to ceilings of the same run.
     Bench(WithLab<load::bench::Args>),
+    /// Runs a load tool, and says from the books of instances and stores what it has bought.
+    Judge(WithLab<load::judge::Args>),
     Doctor(lab::doctor::Args),
     /// Prints what a shell needs to complete commands, options and names
     #[command(after_help = "Examples:
@@ -220,6 +222,10 @@ async fn run(command: Command, stop: CancellationToken) -> Result<(), Failure> {
         Command::Bench(WithLab { lab, args }) => {
             open_outputs(&args)?;
             with_lab(lab, BENCH_STARTS, stop, |at, took, stop| load::bench::run(args, at, took, stop)).await
+        }
+        Command::Judge(WithLab { lab, args }) => {
+            open_outputs(&args)?;
+            with_lab(lab, 0, stop, |at, _, stop| load::judge::run(args, at, stop)).await
         }
         Command::Doctor(args) => lab::doctor::run(args),
         Command::Completions { shell } => {

@@ -110,7 +110,11 @@ async fn deduct(
         job = app.with_visit(job, "/check/lock", strategy.slug);
     }
     let _under_way = app.requests_by_product.count(job.request.stock_id);
+    let entry = app.books.enter(job.request.stock_id, strategy.slug);
     let result = strategy.deduct(&app.ctx, &job).await;
+    if let Some(entry) = entry {
+        entry.close(&result);
+    }
     metrics.record_job(&job, &result);
     let deducted = result?;
     let (entered_us, left_us) = job.observation.inside_us().unzip();

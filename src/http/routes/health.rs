@@ -8,13 +8,14 @@ use crate::{
         under_way::UnderWayBody,
     },
     instance::States,
+    load::books::Received,
     seckill::stream,
     stock_admin,
 };
 use axum::{Json, response::Redirect};
 use futures::future::OptionFuture;
 use http::header;
-use std::time::Instant;
+use std::{collections::BTreeMap, time::Instant};
 
 /// How long one answer of all instances serves everybody who asks.
 const CLUSTER_AGE: Duration = Duration::from_millis(300);
@@ -119,6 +120,13 @@ pub(in crate::http) async fn under_way(
 ) -> Json<UnderWayBody> {
     let under_way = app.requests_by_product.get(product.id());
     Json(UnderWayBody { instance: app.ctx.instance.clone(), under_way })
+}
+
+/// What product 1 was asked for in this instance since it started, by strategy.
+#[utoipa::path(get, path = "/health/books", tag = "operating",
+    responses((status = 200, description = "Strategy by strategy, those that were asked", body = BTreeMap<String, Received>)))]
+pub(in crate::http) async fn books(State(app): State<AppState>) -> Json<BTreeMap<String, Received>> {
+    Json(app.books.read())
 }
 
 /// Figures for Prometheus.

@@ -131,6 +131,7 @@ pub(super) fn documented(app: &AppState) -> (Router<AppState>, Router<AppState>,
         .routes(routes!(health::live))
         .routes(routes!(health::ready))
         .routes(routes!(health::under_way))
+        .routes(routes!(health::books))
         .routes(routes!(health::metrics))
         .split_for_parts();
     api.merge(rest);
