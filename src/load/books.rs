@@ -5,7 +5,7 @@
 //! took a piece is unknown.
 
 use super::history::OutcomeCounts;
-use crate::{error::Error, section::Deduction};
+use crate::error::Error;
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use std::{collections::BTreeMap, sync::Arc};
@@ -90,7 +90,7 @@ impl Books {
 
 impl OpenEntry {
     /// Closes it by the result.
-    pub fn close(mut self, result: &Result<Deduction, Error>) {
+    pub fn close<T>(mut self, result: &Result<T, Error>) {
         self.outcome = match result {
             Ok(_) => |of| &mut of.sold,
             Err(Error::SoldOut) => |of| &mut of.sold_out,
@@ -118,7 +118,7 @@ mod tests {
         let (first, second) = (books.enter(1, "none"), books.enter(1, "none"));
         assert!(books.enter(7, "none").is_none(), "another product");
         assert_eq!((of_none().received, of_none().under_way()), (2, 2));
-        first.expect("of product 1").close(&Err(Error::SoldOut));
+        first.expect("of product 1").close::<()>(&Err(Error::SoldOut));
         drop(second);
         assert_eq!(of_none(), Received { received: 2, sold_out: 1, unknown: 1, ..Received::default() });
         let begun_again = Received { received: 3, ..of_none() };

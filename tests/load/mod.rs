@@ -1,1 +1,2 @@
+mod judge;
 mod runs;
