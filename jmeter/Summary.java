@@ -16,10 +16,12 @@ import java.util.regex.Pattern;
  * Before: {@code java Summary.java plans FOLDER PLAN HOW HOST:PORT STRATEGY STEP} says what will run and about how long it takes, and
  * refuses a plan that is not there and a strategy or step that the service does not have: before one request of the load is sent.
  *
- * <p>Then: {@code java Summary.java run FOLDER PLAN COUNT JMETER RUN} runs each plan with the JMeter that Maven has laid out below
- * JMETER, and prints after each, what JMeter's own summariser leaves out, which is the 99 % line and what was sold; where its
- * results and its dashboard are; and, as its last line, how many were oversold of a stock of COUNT in each store. Exit status 1
- * where a plan had an error.
+ * <p>Then: {@code java Summary.java run FOLDER PLAN COUNT JMETER RUN HOST:PORT} runs each plan with the JMeter that Maven has laid out
+ * below JMETER, and prints after each, what JMeter's own summariser leaves out, which is the 99 % line and what was sold; where its
+ * results and its dashboard are; and, as its last line, how many were oversold of a stock of COUNT in each store. A plan that does not
+ * ask what is left, as one that a student has made, is judged by the stock before and after it. Exit status 1 where a plan had an error.
+ *
+ * <p>{@code java Summary.java dashboard RESULTS FOLDER JMETER} makes the dashboard of results that are there.
  *
  * <p>By their labels, as the plans set them, each with its Chinese behind it: "set up: …" are no buyers' requests and count only where
  * they fail; what begins with a number is a result; "… sold out" and "… not twice" are answers, no errors. "limit …" and "limit … refused" are drawn as
@@ -39,7 +41,24 @@ class Summary {
     /** What a strategy has left, as the label of a plan's result says: of what it sells, and in each store. */
     static final Pattern LEFT = Pattern.compile("(-?\\d+) left [^:]*: (.+), (mysql -?\\d+, redis -?\\d+)");
 
+    /** Percentiles of all samples; by default they are those of the last 20,000. */
+    static final String ALL_SAMPLES = "-Jjmeter.reportgenerator.statistic_window=-1";
+
+    /** What both stores hold of product 1. */
+    record Stock(long mysql, long redis) {
+        @Override
+        public String toString() {
+            return "mysql " + mysql + ", redis " + redis;
+        }
+    }
+
+    static final Pattern STOCK = Pattern.compile("\"mysql\":\\{.*?\"count\":(-?\\d+).*\"redis\":\\{.*?\"count\":(-?\\d+)");
+
     public static void main(String[] arguments) throws IOException, InterruptedException {
+        if (arguments[0].equals("dashboard")) {
+            List<String> options = List.of("-g", Path.of(arguments[1]).toAbsolutePath().toString(), "-o", Path.of(arguments[2]).toAbsolutePath().toString());
+            System.exit(jmeter(laidOut(Path.of(arguments[3])), options).inheritIO().start().waitFor());
+        }
         Path folder = Path.of(arguments[1]).toAbsolutePath().normalize();
         if (arguments[0].equals("plans")) {
             List<String> run = plans(folder, arguments[2], arguments[3]);
@@ -47,11 +66,38 @@ class Summary {
             if (run.contains("check-lock")) known(at + "/strategies/" + arguments[5]);
             if (run.contains("seckill")) known(at + "/voucher-order/strategies/" + arguments[6]);
         }
-        else run(folder, arguments[2], Long.parseLong(arguments[3]), Path.of(arguments[4]), Path.of(arguments[5]));
+        else run(folder, arguments[2], Long.parseLong(arguments[3]), Path.of(arguments[4]),
+                Path.of(arguments[5]).toAbsolutePath().normalize(), "http://" + arguments[6]);
+    }
+
+    /** JMeter as its own start script opens it, with these options. */
+    static ProcessBuilder jmeter(Path home, List<String> options) {
+        List<String> command = new ArrayList<>(List.of("java", "-Xmx512m", "-Djava.awt.headless=true"));
+        for (String name : List.of("lang", "lang.invoke", "lang.reflect", "util", "text")) {
+            command.addAll(List.of("--add-opens", "java.base/java." + name + "=ALL-UNNAMED"));
+        }
+        command.addAll(List.of("-jar", "ApacheJMeter-5.6.3.jar", ALL_SAMPLES));
+        command.addAll(options);
+        return new ProcessBuilder(command).directory(home.resolve("bin").toFile());
+    }
+
+    /** What is in stock now; null where the service does not say. */
+    static Stock stock(String at) throws InterruptedException {
+        try {
+            Matcher counts = STOCK.matcher(ask(at + "/stock").body());
+            return counts.find() ? new Stock(Long.parseLong(counts.group(1)), Long.parseLong(counts.group(2))) : null;
+        } catch (IOException | IllegalArgumentException error) {
+            return null;
+        }
+    }
+
+    static HttpResponse<String> ask(String address) throws IOException, InterruptedException {
+        HttpRequest ask = HttpRequest.newBuilder(URI.create(address)).timeout(Duration.ofSeconds(10)).build();
+        return HttpClient.newHttpClient().send(ask, HttpResponse.BodyHandlers.ofString());
     }
 
     /** Runs the plans one after the other, with a report of each as soon as it is through. */
-    static void run(Path folder, String wanted, long count, Path layouts, Path run) throws IOException, InterruptedException {
+    static void run(Path folder, String wanted, long count, Path layouts, Path run, String at) throws IOException, InterruptedException {
         Path home = laidOut(layouts);
         Files.createDirectories(run.resolve("logs"));
         boolean failed = false;
@@ -60,17 +106,12 @@ class Summary {
             Path dashboard = run.resolve("dashboards").resolve(plan);
             Files.createDirectories(dashboard.getParent());
             Path log = run.resolve("logs").resolve(plan + ".log");
-            // As JMeter's own start script opens them.
-            List<String> command = List.of("java", "-Xmx512m", "-Djava.awt.headless=true",
-                    "--add-opens", "java.base/java.lang=ALL-UNNAMED", "--add-opens", "java.base/java.lang.invoke=ALL-UNNAMED",
-                    "--add-opens", "java.base/java.lang.reflect=ALL-UNNAMED", "--add-opens", "java.base/java.util=ALL-UNNAMED",
-                    "--add-opens", "java.base/java.text=ALL-UNNAMED", "-jar", "ApacheJMeter-5.6.3.jar", "-n",
-                    "-t", folder.resolve(plan + ".jmx").toString(), "-l", results.toString(), "-j", log.toString(),
-                    "-e", "-o", dashboard.toString());
+            List<String> options = List.of("-n", "-t", folder.resolve(plan + ".jmx").toString(), "-l", results.toString(),
+                    "-j", log.toString(), "-e", "-o", dashboard.toString());
             Path output = run.resolve("logs").resolve(plan + ".out");
-            int ended = new ProcessBuilder(command).directory(home.resolve("bin").toFile())
-                    .redirectErrorStream(true).redirectOutput(output.toFile()).start().waitFor();
-            if (Files.exists(results)) failed |= results(results, dashboard, count);
+            Stock before = stock(at);
+            int ended = jmeter(home, options).redirectErrorStream(true).redirectOutput(output.toFile()).start().waitFor();
+            if (Files.exists(results)) failed |= results(results, dashboard, count, before, stock(at));
             if (ended != 0 || !Files.exists(results)) {
                 System.out.println(plan + ": JMeter ended with " + ended + ": " + output);
                 failed = true;
@@ -93,8 +134,7 @@ class Summary {
     static void known(String strategy) {
         String words;
         try {
-            HttpRequest ask = HttpRequest.newBuilder(URI.create(strategy + "/text")).timeout(Duration.ofSeconds(10)).build();
-            HttpResponse<String> answer = HttpClient.newHttpClient().send(ask, HttpResponse.BodyHandlers.ofString());
+            HttpResponse<String> answer = ask(strategy + "/text");
             if (answer.statusCode() == 200) return;
             words = answer.statusCode() + " " + answer.body().trim();
         } catch (IOException | InterruptedException | IllegalArgumentException error) {
@@ -114,9 +154,14 @@ class Summary {
             System.err.println("there is no plan " + wanted + "; there are: " + String.join(", ", all(folder)));
             System.exit(2);
         }
-        int minutes = (run.stream().mapToInt(plan -> SECONDS.getOrDefault(plan, 60)).sum() + 59) / 60;
-        System.out.println("JMeter runs " + String.join(", ", run) + " (" + how + "): about " + minutes
-                + (minutes == 1 ? " minute" : " minutes") + " with 100 × 50 on two cores; the figures of each come as it ends");
+        int minutes = (run.stream().mapToInt(plan -> SECONDS.getOrDefault(plan, 0)).sum() + 59) / 60;
+        String takes = SECONDS.keySet().containsAll(run)
+                ? "about " + minutes + (minutes == 1 ? " minute" : " minutes") + " with 100 × 50 on two cores" : "as long as the plan says";
+        // The address; then the parameters of our plans, and those of the seckill.
+        List<String> parts = List.of(how.split("; "));
+        int known = run.contains("seckill") ? 3 : SECONDS.keySet().containsAll(run) ? 2 : 1;
+        System.out.println("JMeter runs " + String.join(", ", run) + " (" + String.join("; ", parts.subList(0, Math.min(known, parts.size())))
+                + "): " + takes + "; the figures of each come as it ends");
         return run;
     }
 
@@ -129,7 +174,7 @@ class Summary {
     }
 
     /** Prints what came of a plan; whether it had an error. */
-    static boolean results(Path file, Path dashboard, long count) throws IOException {
+    static boolean results(Path file, Path dashboard, long count, Stock before, Stock after) throws IOException {
         List<Sample> all = read(file);
         List<Sample> buyers = all.stream().filter(Sample::buyers).toList();
         List<Sample> errors = all.stream().filter(s -> !s.success).toList();
@@ -142,8 +187,20 @@ class Summary {
         System.out.println(name + ": results " + file);
         System.out.println(name + ": dashboard " + dashboard.resolve("index.html"));
         String oversold = oversold(all, buyers, count);
+        if (oversold.isEmpty() && before != null && after != null) {
+            System.out.println(name + ": stock before: " + before + "; after: " + after);
+            oversold = oversold(before, after, buyers.stream().filter(Sample::success).count());
+        }
         if (!oversold.isEmpty()) System.out.println(name + ": " + oversold);
         return !errors.isEmpty();
+    }
+
+    /** What a plan that does not ask what is left has sold, less what left the stock; each answer without an error is a piece sold. */
+    static String oversold(Stock before, Stock after, long sold) {
+        long gone = before.mysql - after.mysql + before.redis - after.redis;
+        if (before.equals(after)) return "";
+        if (gone < 0 || gone > sold) return "the stock was changed by something else meanwhile: what was oversold is not known";
+        return "oversold " + (sold - gone) + ": " + sold + " sold, and the stock fell by " + gone;
     }
 
     /** What each strategy sold, less what left its shelf. */

@@ -109,8 +109,8 @@ async fn run(program: &str, arguments: &[&str]) -> Result<Output> {
     command.output().await.with_context(|| format!("{program}: `scripts/install jmeter` installs it"))
 }
 
-#[apply(soak_test!)]
-async fn a_plan_saved_from_the_window_is_unchanged() -> Result<()> {
+/// Has Maven lay out JMeter, and returns its folder.
+async fn jmeter_home() -> Result<String> {
     let pom = folder().join("pom.xml").display().to_string();
     let goals = ["clean:clean@before", "jmeter:configure@configuration"];
     let maven = run("mvn", &["-f", &pom, "-q", goals[0], goals[1]]).await?;
@@ -122,7 +122,51 @@ async fn a_plan_saved_from_the_window_is_unchanged() -> Result<()> {
             homes.push(home.display().to_string());
         }
     }
-    let [home] = &homes[..] else { bail!("one JMeter is wanted: {homes:?}") };
+    ensure!(homes.len() == 1, "one JMeter is wanted: {homes:?}");
+    Ok(homes.remove(0))
+}
+
+/// The 90 % line of all samples, as the dashboard has it that these arguments of `java` make of these results.
+async fn line_of_dashboard(arguments: &[&str], dashboard: &Path) -> Result<f64> {
+    let made = run("java", arguments).await?;
+    ensure!(made.status.success(), "{}", String::from_utf8_lossy(&made.stdout));
+    let statistics: serde_json::Value = serde_json::from_slice(&fs::read(dashboard.join("statistics.json"))?)?;
+    statistics["Total"]["pct1ResTime"].as_f64().with_context(|| statistics.to_string())
+}
+
+#[apply(soak_test!)]
+async fn a_report_is_of_all_samples() -> Result<()> {
+    let home = jmeter_home().await?;
+    let folder = tempfile::tempdir()?;
+    // JMeter's window has the last 20,000 samples; the slow ones come before them.
+    let lines = (0..30_000).map(|n| {
+        let elapsed = if n < 10_000 { 200 } else { 30 };
+        format!(
+            "{},{elapsed},buy,200,OK,group 1-1,text,true,,10,10,1,1,http://localhost/,{elapsed},0,1\n",
+            1_700_000_000_000_u64 + n
+        )
+    });
+    let head = "timeStamp,elapsed,label,responseCode,responseMessage,threadName,dataType,success,failureMessage,bytes,\
+                sentBytes,grpThreads,allThreads,URL,Latency,IdleTime,Connect\n";
+    let results = folder.path().join("results.csv");
+    fs::write(&results, head.to_owned() + &lines.collect::<String>())?;
+    let results = results.display().to_string();
+    let summary = self::folder().join("Summary.java").display().to_string();
+    let (ours, twin) = (folder.path().join("ours"), folder.path().join("twin"));
+    let (into_ours, into_twin) = (ours.display().to_string(), twin.display().to_string());
+    let ours = line_of_dashboard(&[&summary, "dashboard", &results, &into_ours, "target/jmeter"], &ours).await?;
+    ensure!((ours - 200.0).abs() < 1.0, "the 90 % line: {ours}");
+    // The twin: JMeter with its own default.
+    let jar = format!("{home}/bin/ApacheJMeter-5.6.3.jar");
+    let twin =
+        line_of_dashboard(&["-Djava.awt.headless=true", "-jar", &jar, "-g", &results, "-o", &into_twin], &twin).await?;
+    ensure!((twin - 30.0).abs() < 1.0, "the 90 % line of the last samples: {twin}");
+    Ok(())
+}
+
+#[apply(soak_test!)]
+async fn a_plan_saved_from_the_window_is_unchanged() -> Result<()> {
+    let home = &jmeter_home().await?;
     let jars = format!("{home}/bin/ApacheJMeter-5.6.3.jar:{home}/lib/*:{home}/lib/ext/*");
     let window = folder().join("Window.java").display().to_string();
     let saves = async |plans: &Path| {

@@ -6,8 +6,8 @@
 //! 3. Or, without one, with the time of Last-Modified; a file that is not newer is answered 304.
 //!
 //! Each of the four files in `static/cache/` shows one of these alone, and one that is never stored;
-//! `static/cache.html` explains them. A bundle's name changes with its content, so a browser never asks again; a page has its content's
-//! hash as its ETag, and a browser asks each time, as for the files of `static/`, which have both.
+//! `static/cache.html` explains them. A bundle's name changes with its content, so a browser never asks again unless somebody reloads; a
+//! browser asks for a page each time, as for the files of `static/`. All have both: a page and a bundle have their content's hash as ETag.
 //!
 //! What it survives: a change from nginx to a lone instance and back: both give the same ETag. **What breaks it**: a
 //! file that is changed while it is fresh: the browser does not ask, so it does not see the change.
@@ -28,12 +28,9 @@ pub(super) struct File {
 
 impl File {
     /// A bundled page, script or style sheet: a bundle may be reused for a year, a page only if it is unchanged.
-    pub(super) fn bundled(path: &str, content: &str) -> Self {
-        let (control, etag) = match path.starts_with(FOLDER) {
-            true => ("max-age=31536000, immutable", None),
-            false => ("no-cache", Some(etag_of(format!("{:x}", hash(content))))),
-        };
-        Self { content: content.into(), control, etag, modified: None }
+    pub(super) fn bundled(path: &str, content: &str, modified: Option<SystemTime>) -> Self {
+        let control = if path.starts_with(FOLDER) { "max-age=31536000, immutable" } else { "no-cache" };
+        Self { content: content.into(), control, etag: Some(etag_of(format!("{:x}", hash(content)))), modified }
     }
 
     /// A file of `static/`: reused only if it is unchanged, except for those in `cache/` that show something else.

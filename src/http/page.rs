@@ -43,7 +43,7 @@ pub(super) async fn serve_file(method: Method, uri: Uri, headers: HeaderMap) -> 
     let bundles = BundledFiles::current();
     let bundled = bundles.get(path).filter(|_| !asks_for_modules(&uri));
     let file = match bundled {
-        Some(content) => cache::File::bundled(path, content),
+        Some(content) => cache::File::bundled(path, content, bundles.modified),
         None => StaticFiles::get(path).map(|file| cache::File::embedded(path, file)).ok_or(Error::NoRoute)?,
     };
     if method != Method::GET && method != Method::HEAD {

@@ -9,7 +9,7 @@ use std::{
     hash::{DefaultHasher, Hash, Hasher},
     path::Path,
     sync::Arc,
-    time::SystemTime,
+    time::{Duration, SystemTime},
 };
 
 /// The first part of the path of each bundled file.
@@ -23,9 +23,14 @@ const ICON: &str = r#"<link rel="icon" href=""#;
 /// The first line of each bundled script, a comment for people who read it.
 const READ_ALONE: &str = "// The modules of this page one by one, with their comments: add ?modules to its address.\n";
 
-/// The contents of all pages, scripts, style sheets and icons that are served, by their paths.
+/// All pages, scripts, style sheets and icons that are served.
 #[derive(Default)]
-pub(crate) struct BundledFiles(BTreeMap<String, String>);
+pub(crate) struct BundledFiles {
+    /// Their contents by their paths.
+    files: BTreeMap<String, String>,
+    /// The last change of what they are made of; `None` before they are made.
+    pub(crate) modified: Option<SystemTime>,
+}
 
 impl BundledFiles {
     /// The bundled files, made at the first call. A debug build makes them again if a file of `static/` has changed.
@@ -45,7 +50,7 @@ impl BundledFiles {
 
     /// The content of the bundled file at this path; `None` if there is none.
     pub(crate) fn get(&self, path: &str) -> Option<&str> {
-        self.0.get(path).map(String::as_str)
+        self.files.get(path).map(String::as_str)
     }
 
     /// Bundles every page of `static/` with its scripts, style sheets and icon.
@@ -53,8 +58,10 @@ impl BundledFiles {
         let mut bundles = Self::default();
         for page in StaticFiles::iter().filter(|path| path.ends_with(".html")) {
             let served = bundles.page(page.trim_end_matches(".html"), &text(&page));
-            bundles.0.insert(page.into_owned(), served);
+            bundles.files.insert(page.into_owned(), served);
         }
+        let seconds = StaticFiles::iter().filter_map(|path| StaticFiles::get(&path)?.metadata.last_modified()).max();
+        bundles.modified = seconds.map(|seconds| SystemTime::UNIX_EPOCH + Duration::from_secs(seconds));
         bundles
     }
 
@@ -104,7 +111,7 @@ impl BundledFiles {
     /// Adds a file under a name with the hash of its content; returns the name, without the folder.
     fn add(&mut self, name: &str, ending: &str, content: String) -> String {
         let name = format!("{name}-{:016x}.{ending}", hash(&content));
-        self.0.insert(format!("{FOLDER}{name}"), content);
+        self.files.insert(format!("{FOLDER}{name}"), content);
         name
     }
 }

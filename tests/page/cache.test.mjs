@@ -20,7 +20,9 @@ describe('what a browser may keep', () => {
   let asClient = 0;
 
   it('nginx and an instance send the same headers', async () => {
-    const files = [...Object.keys(SECOND_VISIT_STATUS).map((state) => `cache/${state}.svg`), 'limits.html', 'cache.html'];
+    const files = [...Object.keys(SECOND_VISIT_STATUS).map((state) => `cache/${state}.svg`), 'limits.html', 'cache.html', 'index.html'];
+    const [, bundle] = /src="(bundle\/[^"]+)"/.exec(await (await fetch(`${suite.at.http}/`)).text());
+    files.push(bundle);
     for (const file of files) {
       const whole = await fetchHeaders(suite.at.http, file);
       const conditions = [{}, { 'if-none-match': whole.etag ?? '"none"' }, { 'if-modified-since': whole['last-modified'] ?? '"none"' }];

@@ -148,7 +148,7 @@ describe("the class's page", () => {
     const projector = await suite.openTab('#/1.1');
     await projector.waitForLesson('1.1');
     await projector.press('#race-class');
-    await phone.waitForText('#guess-ask', /谁的写没了/);
+    await phone.waitForText('#guess-ask', /谁的写入丢失了/);
     await phone.press('[data-guess="1"]');
     await phone.waitForText('#notice', /名字/);
     await phone.fill('#who', '小明');
@@ -214,7 +214,7 @@ describe("the class's page", () => {
       await tab.click('#en');
       for (const lesson of lessons) {
         await tab.go(lesson);
-        await tab.waitForText('#chapter', new RegExp(`^${lesson.replace('?me', '')}$`));
+        await tab.waitForElement(`#chapter[data-lesson="${lesson.replace('?me', '')}"]`);
         await assertAllWell(tab);
       }
     });

@@ -111,7 +111,7 @@ describe('what the page says', () => {
     await tab.waitForLesson('1.3');
     for (const id of ['1.3', '2.3.gap', '2.10.6', '003.deadlock.gap', 'compare', 'verdicts']) {
       await tab.go(id);
-      await tab.waitFor((view) => document.getElementById('frame').dataset.view === view || document.getElementById('chapter').textContent === view, id);
+      await tab.waitFor((view) => document.getElementById('frame').dataset.view === view || document.getElementById('chapter').dataset.lesson === view, id);
       assert.ok((await tab.evaluate(smallestType)) < 20, `something is small in ${id} without the key`);
       await tab.press('#projector');
       assert.ok((await tab.evaluate(smallestType)) >= 20, id);
@@ -202,7 +202,7 @@ async function checkLessons(lessons, whole) {
   };
   for (const { id, lines, breaks } of lessons) {
     location.hash = whole && breaks ? `#/replay/${id}?cured=true` : `#/${id}`;
-    const there = await comes(() => $('chapter').textContent === id && $('chapter').checkVisibility() && ($('how').hidden || $('steps').firstChild != null));
+    const there = await comes(() => $('chapter').dataset.lesson === id && $('chapter').checkVisibility() && ($('how').hidden || $('steps').firstChild != null));
     const found = there ? foreignTexts() : ['never on show'];
     if (whole && !isEntryInSight()) found.push('its entry is out of sight');
     if (whole && lines && !(await comes(() => hasLines(lines)))) found.push('other lines than its own');

@@ -22,7 +22,7 @@ describe('a run on the page', () => {
       await tab.go(`${slug}?threads=5&loops=2&hold_ms=100`);
       await tab.waitFor((name) => document.getElementById('needs').textContent.startsWith(`${name} ·`), slug);
       await startRun(tab);
-      await tab.waitForText('#say', /对不上|分毫不差/);
+      await tab.waitForText('#say', /会再卖给别人|分毫不差/);
       await tab.waitForCount(`#run-lanes [data-kind=${kind}]`, 10);
       assert.equal((await tab.count('#run-lanes [data-kind=overlap]')) > 0, overlaps, slug);
       assert.equal((await tab.count('#run-lanes [data-kind=vain]')) > 0, vain, slug);
@@ -110,7 +110,7 @@ describe('a run on the page', () => {
     const started = await fetch(`${suite.at.http}/replays/2.3?pace=step`, own);
     assert.equal(started.status, 202);
     await other.page.reload();
-    await other.waitForText('#race-idle', /^正在演第 2\.3 课/);
+    await other.waitForText('#race-idle', /^正在演 2\.3/);
     await other.press('#race-idle a');
     const tab = await other.openWindow(`${suite.at.http}/#/2.3`);
     await tab.waitForElement('#race-run.cancel');
@@ -140,7 +140,7 @@ describe('a run on the page', () => {
     await desk.press('#race-class');
     await desk.waitForText('#race-class', /手机在猜/);
     await desk.press('#race-run');
-    await student.waitForText('#race-idle', /^全班在看第 1\.1 课/);
+    await student.waitForText('#race-idle', /^全班在看 1\.1/);
     await student.press('#race-idle a');
     await student.waitForElement('#race-run.cancel');
     // To leave cancels nothing.
@@ -170,7 +170,7 @@ describe('a run on the page', () => {
     assert.equal((await fetch(`${http}/runs/${id}`, { method: 'DELETE' })).status, 202);
     await tab.waitForText('#say', /^分毫不差/);
     assert.equal(await tab.text('#sold'), '100');
-    await other.waitForText('#say', /对不上|分毫不差/);
+    await other.waitForText('#say', /会再卖给别人|分毫不差/);
     assert.equal(await other.text('#sold'), '10');
     tab.assertNoErrors();
     other.assertNoErrors();

@@ -59,7 +59,7 @@ describe('the page', () => {
 
     await tab.waitUntilRunnable();
     await tab.press('#run');
-    await tab.waitForText('#say', /^对不上/);
+    await tab.waitForText('#say', /人都买到了，库存却还显示 .* 件：.*会再卖给别人/);
     assert.equal(await tab.count('#figures.stale'), 0, 'the result is of these settings');
     await tab.fill('[name=loops]', '6');
     await tab.waitForElement('#figures.stale');
@@ -232,6 +232,8 @@ describe('the page', () => {
       assert.equal(woken.reduce((all, one) => all + one), sum);
       assert.equal(woken[0] > woken[25], half === 1, 'it falls');
     }
+    assert.equal(await tab.evaluate(() => document.getElementById('race-flaw').checkVisibility()), false, 'counts have no lanes');
+    assert.ok(await tab.evaluate(() => document.getElementById('race-woken').getBoundingClientRect().bottom <= document.getElementById('race-flaw-part').getBoundingClientRect().top), 'the charts come first');
     await tab.screenshot('herd');
     tab.assertNoErrors();
   });

@@ -5,7 +5,9 @@
 
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
+import process from 'node:process';
 import { describe, it } from 'node:test';
+import { fileURLToPath } from 'node:url';
 import { QUESTIONS } from '../../static/js/race/questions.js';
 import { modelOf } from '../../static/js/timeline/model.js';
 import { addEvent, emptyRecording } from '../../static/js/timeline/player.js';
@@ -159,6 +161,49 @@ describe('the race of a lesson', () => {
       return (${overlappingWords})('flaw');
     })()`);
     assert.notDeepEqual(found, []);
+  });
+
+  // The README's pictures are of this test: OVERSELL_SCREENS=1 saves them.
+  for (const [language, file, picture] of /** @type {const} */ ([['en', 'README.md', 'race.png'], ['zh', 'README.zh-CN.md', 'race.zh-CN.png']])) {
+    it(`plays the race that ${file} names`, async () => {
+      const read = readFileSync(new URL(`../../${file}`, import.meta.url), 'utf8');
+      const lesson = named(read, picture);
+      const { replays } = await getJson(`${suite.at.http}/replays`);
+      assert.ok(replays.some((race) => race.lesson === lesson && !race.cannot), `${file} names ${lesson}, which has no race`);
+      // The twin: a lesson without a race.
+      assert.ok(!replays.some((race) => race.lesson === named(read.replace(lesson, '1.3'), picture)));
+      const tab = await suite.openTab('', [1280, 800]);
+      await tab.click(`#${language}`);
+      await tab.go(lesson);
+      await tab.waitForLesson(lesson);
+      await playRace(tab);
+      await tab.evaluate(() => document.getElementById('race-flaw-part').scrollIntoView({ block: 'start', behavior: 'instant' }));
+      if (process.env.OVERSELL_SCREENS === '1') {
+        const clip = await tab.evaluate(() => {
+          const [a, b] = ['race-flaw-part', 'race-why'].map((id) => document.getElementById(id).getBoundingClientRect());
+          return { x: a.left - 8, y: scrollY + a.top - 4, width: a.width + 16, height: b.bottom - a.top + 12 };
+        });
+        await tab.page.screenshot({ path: fileURLToPath(new URL(`../../docs/${picture}`, import.meta.url)), clip });
+      }
+      tab.assertNoErrors();
+    });
+  }
+
+  it('has room for the stock before the first sale', async () => {
+    for (const size of /** @type {import('./support.mjs').Size[]} */ ([[1440, 900], [1024, 768], [390, 844]])) {
+      const tab = await suite.openTab('#/1.1', size);
+      await tab.waitForLesson('1.1');
+      if (size[0] === 1024) await tab.click('#projector');
+      await playRace(tab);
+      const stock = await tab.evaluate(() => [...document.querySelectorAll('#race-cure .label.bold')].map((label) => label.textContent));
+      assert.deepEqual(stock, ['5000', '4999', '4998'], `${size}`);
+      const marks = await tab.evaluate(() => [...document.querySelectorAll('#race-cure line.shelf-line[x1]')].filter((line) => line.getAttribute('y1') !== line.getAttribute('y2')).map((line) => line.getBoundingClientRect().left));
+      const labels = await tab.evaluate(() => [...document.querySelectorAll('#race-cure .label.bold')].map((label) => [label.getBoundingClientRect().left, label.getBoundingClientRect().right]));
+      // Each number stands behind its own mark and before the next.
+      assert.ok(labels.every(([left, right], i) => left >= marks[i] && right <= (marks[i + 1] ?? Infinity) + 4), JSON.stringify({ size, marks, labels }));
+      for (const half of ['flaw', 'cure']) assert.deepEqual(await tab.evaluate(overlappingWords, half), [], `${size}, ${half}`);
+      await tab.screenshot(`stock-1.1-${size[0]}`);
+    }
   });
 
   it('says before the press what a lab without options cannot play', async () => {
@@ -331,7 +376,7 @@ describe('the race of a lesson', () => {
       await tab.pressKey('ArrowLeft');
       return !/^B/.test(await tab.text('#race-flaw-say'));
     });
-    assert.equal(await tab.evaluate(() => [...document.querySelectorAll('#race-flaw .now')].some((now) => now.textContent === '在等')), false);
+    assert.equal(await tab.evaluate(() => [...document.querySelectorAll('#race-flaw .now')].some((now) => now.textContent === '等待中')), false);
     tab.assertNoErrors();
   });
 
@@ -409,6 +454,9 @@ describe('the race of a lesson', () => {
     });
   }
 });
+
+/** The lesson that stands last before this picture. @param {string} readme @param {string} picture */
+const named = (readme, picture) => readme.slice(0, readme.indexOf(`docs/${picture}`)).match(/\d+(?:\.\d+)+/g)?.at(-1) ?? '';
 
 /** The lessons of the ninety minutes that this browser has finished. @param {Tab} tab @returns {Promise<string[]>} */
 const finishedIds = (tab) => tab.evaluate(() => JSON.parse(localStorage.getItem('oversell.seen') ?? '[]'));

@@ -44,12 +44,12 @@ describe('the steps of a lesson', () => {
     const tab = await suite.openTab('#/1.7.3');
     await tab.waitForLesson('1.7.3');
     await tab.waitForText('#java', /UpdateWrapper/);
-    await tab.waitForElement('#java-fold:not([open], [hidden])');
+    await tab.waitForElement('#java-part:not([hidden])');
     await tab.click('#en');
     await tab.waitForText('#java', /UpdateWrapper that compares/);
     // The twin: a lock that the course does not have.
     await tab.go('redis-watch-merged');
-    await tab.waitForElement('#java-fold[hidden]');
+    await tab.waitForElement('#java-part[hidden]');
     tab.assertNoErrors();
   });
 

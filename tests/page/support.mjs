@@ -102,7 +102,8 @@ class Suite {
       ...(existsSync(HEADLESS_SHELL) ? { executablePath: HEADLESS_SHELL } : { channel: 'chrome' }),
       // It visits only our own pages; root and most containers cannot have the sandbox. For somebody who asks for less motion a picture is
       // drawn twice a second, which takes half the processor's time of a race.
-      args: ['--no-sandbox', ...(SOAK ? [] : ['--force-prefers-reduced-motion'])],
+      // The page follows the browser's language at first.
+      args: ['--no-sandbox', '--accept-lang=zh-CN', ...(SOAK ? [] : ['--force-prefers-reduced-motion'])],
       timeout: WAIT_LIMIT_MS,
     });
     [this.browser] = await Promise.all([launched, waitForOutput(this.#lab, 'Ctrl-C stops everything')]);
@@ -242,7 +243,7 @@ export class Tab {
 
   /** Waits until its text matches. @param {string} selector @param {RegExp} like */
   waitForText(selector, like) {
-    return this.waitFor((at, pattern) => new RegExp(pattern).test(document.querySelector(at)?.textContent ?? ''), selector, like.source);
+    return this.waitFor((at, pattern) => new RegExp(pattern).test(document.querySelector(at)?.textContent.replaceAll('\u00a0', ' ') ?? ''), selector, like.source);
   }
 
   /** The value of a field. @param {string} selector @returns {Promise<string>} */
@@ -254,7 +255,7 @@ export class Tab {
   waitForLesson(id) {
     return this.waitFor((lesson) => {
       const chapter = document.getElementById('chapter');
-      return document.body.dataset.first == null && chapter.checkVisibility() && chapter.textContent === lesson;
+      return document.body.dataset.first == null && chapter.checkVisibility() && chapter.dataset.lesson === lesson;
     }, id);
   }
 

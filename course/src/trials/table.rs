@@ -119,7 +119,8 @@ pub(super) fn summary(results: &CourseResults, lang: Lang) -> String {
             )
         }
         Lang::En => format!(
-            "{sign} {all} claims: {reproduced} reproduced, {not_reproduced} not reproduced, {noise} noise, {unavailable} unavailable"
+            "{sign} {all} {}: {reproduced} reproduced, {not_reproduced} not reproduced, {noise} noise, {unavailable} unavailable",
+            if all == 1 { "claim" } else { "claims" }
         ),
     }
 }

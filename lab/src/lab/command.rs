@@ -96,15 +96,16 @@ pub async fn run(args: Args, stop: CancellationToken) -> Result<(), Failure> {
         let text = serde_json::to_string_pretty(lab.addresses()).map_err(|e| failed(&e))?;
         write_atomically(file, &text).map_err(|e| failed(&e))?;
     }
-    say!("{}", banner(&lab));
+    let at = lab.addresses();
+    say!("{}", start_line(at));
     if lan {
         say!(
             "{} {}",
             pad_to_width(&localized!("手机", "phones"), LABEL_WIDTH),
-            phone_address_line(lab.addresses().phones.as_deref())
+            phone_address_line(at.phones.as_deref())
         );
     }
-    if let Some(Token(token)) = &lab.addresses().admin {
+    if let Some(Token(token)) = &at.admin {
         say!(
             "{}",
             localized!(
@@ -114,19 +115,18 @@ pub async fn run(args: Args, stop: CancellationToken) -> Result<(), Failure> {
             )
         );
     }
-    if args.options.class
-        && let Some(code) = phone_qr_code(lab.addresses())
-    {
-        say!("{code}");
-    }
-    if lan {
-        say!("{}", teacher_address_line(lab.addresses(), args.options.class));
+    if args.options.class {
+        say!("{}", desk_line(at));
+        if let Some(code) = phone_qr_code(at) {
+            say!("{code}");
+        }
     }
     say!(
-        "{}",
+        "\n{}\n{}",
+        details(&lab),
         localized!(
-            "\n日志和数据     {}\n按 Ctrl-C 停掉全部。",
-            "\nlogs and data  {}\nCtrl-C stops everything.",
+            "日志和数据     {}\n按 Ctrl-C 停掉全部。",
+            "logs and data  {}\nCtrl-C stops everything.",
             args.options.dir.unwrap_or_default().display()
         )
     );
@@ -289,15 +289,33 @@ async fn start(options: Options, stop: &CancellationToken) -> Result<Lab, Failur
     Ok(lab)
 }
 
-/// The lines that `oversell lab` prints when it is up: addresses, pids and how to go on.
-fn banner(lab: &Lab) -> String {
+/// The first line that `oversell lab` prints when it is up: the address to open. It has the admin token behind `#`, which browsers do not
+/// send, so that the first button works.
+fn start_line(at: &Addresses) -> String {
+    let label = pad_to_width(&localized!("打开", "open"), LABEL_WIDTH);
+    let address = address_with_token(at, "");
+    match at.admin {
+        Some(_) => localized!(
+            "{label} {address}  （只给老师：用浏览器打开它就有口令）",
+            "{label} {address}  (the teacher's alone: a browser that opens it has the token)"
+        ),
+        None => localized!(
+            "{label} {address}  （在浏览器里；请求也发到这里）",
+            "{label} {address}  (in a browser; requests go there, too)"
+        ),
+    }
+}
+
+/// The address of a page, with the admin token if there is one.
+fn address_with_token(at: &Addresses, page: &str) -> String {
+    let token = at.admin.as_ref().map(|Token(token)| format!("#token={token}"));
+    format!("{}/{page}{}", at.http, token.unwrap_or_default())
+}
+
+/// What stands below: each server's address and pid, how to reach it by hand, and the links.
+fn details(lab: &Lab) -> String {
     let at = lab.addresses();
-    let mut lines = vec![localized!(
-        "{} {}  （在浏览器里打开）",
-        "{} {}  (open it in a browser)",
-        pad_to_width(&localized!("请求发到", "requests"), LABEL_WIDTH),
-        at.http
-    )];
+    let mut lines = Vec::new();
     for (name, address, pid) in super::processes(&mut at.clone()) {
         let is_instance = at.instances.iter().any(|one| one.name == name);
         let title = if is_instance { localized!("实例 {name}", "instance {name}") } else { name };
@@ -348,18 +366,9 @@ fn phone_qr_code(at: &Addresses) -> Option<String> {
     Some(code.render::<Dense1x2>().dark_color(Dense1x2::Light).light_color(Dense1x2::Dark).build())
 }
 
-/// The line with the teacher's address: the class page in a class, else the start page. The admin token stands behind `#`,
-/// which browsers do not send.
-fn teacher_address_line(at: &Addresses, is_class: bool) -> String {
-    let token = at.admin.as_ref().map(|Token(token)| format!("#token={token}"));
-    localized!(
-        "{} {}/{}{}  （只给老师：浏览器打开它就有口令）",
-        "{} {}/{}{}  (the teacher's alone: a browser that opens it has the token)",
-        pad_to_width(&localized!("老师", "the desk"), LABEL_WIDTH),
-        at.http,
-        if is_class { "class.html" } else { "" },
-        token.unwrap_or_default()
-    )
+/// The line with the address of the class page, where the teacher's desk is.
+fn desk_line(at: &Addresses) -> String {
+    format!("{} {}", pad_to_width(&localized!("讲台", "the desk"), LABEL_WIDTH), address_with_token(at, "class.html"))
 }
 
 /// The port in a URL; the host if there is none.
@@ -385,10 +394,11 @@ mod tests {
         assert!(code.lines().count() > 10, "{code}");
         let quiet_zone = code.lines().next().unwrap_or_default();
         assert!(quiet_zone.chars().all(|drawn| drawn == '█'), "{code}");
-        for (is_class, address) in [(true, "/class.html#token=sesame"), (false, "/#token=sesame")] {
-            let desk = teacher_address_line(&at, is_class);
-            assert!(desk.contains(&format!("http://127.0.0.1:8080{address}")), "{desk}");
+        for (line, address) in [(start_line(&at), "/#token=sesame"), (desk_line(&at), "/class.html#token=sesame")] {
+            assert!(line.contains(&format!(" http://127.0.0.1:8080{address}")), "{line}");
         }
+        let open = start_line(&Addresses { admin: None, ..at });
+        assert!(open.contains(" http://127.0.0.1:8080/ "), "{open}");
     }
 
     #[test]

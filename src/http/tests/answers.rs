@@ -138,6 +138,20 @@ async fn the_page_comes_with_a_strict_policy_and_is_sent_once() {
         assert_eq!((again.status, again.body.as_str(), again.header("etag")), (304, "", etag), "{known}");
     }
     assert_eq!(read(&service, "/", &[("if-none-match", "\"other\"")]).await.status, 200);
+    let (_, bundle) = page.body.split_once("src=\"").expect("a script");
+    let bundle = format!("/{}", bundle.split('"').next().unwrap_or_default());
+    for path in ["/", &bundle] {
+        let whole = read(&service, path, &[]).await;
+        for (asks, known) in
+            [("if-none-match", whole.header("etag")), ("if-modified-since", whole.header("last-modified"))]
+        {
+            let again = read(&service, path, &[(asks, known)]).await;
+            assert_eq!((again.status, again.body.as_str()), (304, ""), "{path} {asks} {known}");
+        }
+        for old in [("if-none-match", "\"other\""), ("if-modified-since", "Thu, 01 Jan 1970 00:00:00 GMT")] {
+            assert_eq!(read(&service, path, &[old]).await.status, 200, "{path} {old:?}");
+        }
+    }
     let docs = read(&service, "/docs/", &[]).await;
     assert_eq!(docs.status, 200);
     assert!(docs.header("content-security-policy").contains("script-src 'self';"));

@@ -16,7 +16,10 @@ pub(super) const RACE: Race = Race {
     lessons: &["2.3", "001.expire"],
     title: Bilingual::of("迟到的 DEL 删掉了别人的锁", "A late DEL deletes another's lock"),
     breaks: Bilingual::of("业务比租约长，DEL 不看锁是谁的", "the job outlives its lease, and DEL does not look"),
-    cure: Bilingual::of("锁里写上持有者，删之前先判断（2.3）", "the key names its owner, who looks first (2.3)"),
+    cure: Bilingual::of(
+        "锁里写上持有者，删之前先判断（2.3）。还超卖 1：A 的业务仍比租约长，续期见 2.7，令牌见 [003]",
+        "the key names its owner, who looks first (2.3). One is oversold still: A's job outlives its lease; see 2.7 for renewal, [003] for tokens",
+    ),
     anomalies: &[Anomaly::LateRelease, Anomaly::LostUpdate],
     begin: &[
         say("A 拿到锁，读库存，然后一直忙", "A has the lock, reads the stock, and is busy"),

@@ -21,11 +21,15 @@ import { visitFromPhone, sendFromDesk } from './visitors.js';
 import { draw as drawLanes } from './lanes-drawing.js';
 import * as qrCode from './qr-code.js';
 import { HERD, LESSON_IDS, MEMBERS, CLASS_LESSONS, classLessonOf } from './class-lessons.js';
+import { numberOf } from '../lesson/lesson-number.js';
 import { Visits } from './visits.js';
 import { startPage } from '../shared/small-page.js';
+import * as classWords from '../words/class.js';
 
 /** @typedef {import('./class-lessons.js').Action} Action */
 /** @typedef {import('./visit-lanes.js').ClassPicture} ClassPicture */
+
+lang.addWords(classWords);
 
 const { t } = lang;
 const TICK_MS = 100;
@@ -35,6 +39,8 @@ const US_PER_MS = 1000;
 const HEALTH_MS = 3000;
 /** A UUID in a node's name; its beginning is enough. */
 const UUID = /\b([0-9a-f]{8})-[0-9a-f-]{27}\b/g;
+/** The course prints its clock. */
+const MILLIS = /^\d{13}$/;
 /** Seconds with one digit. @param {number} us */
 const seconds = (us) => (us / 1e6).toFixed(1);
 
@@ -82,11 +88,12 @@ const clock = () => browserClock() - (Number.isFinite(visits.clockAhead) ? visit
 function frame() {
   const lesson = titles.get(lessonId);
   const words = lang.currentLanguage();
-  setText($('chapter'), lessonId);
+  $('chapter').dataset.lesson = lessonId;
+  setText($('chapter'), numberOf(lessonId));
   setText($('title'), lesson?.title[words] ?? '');
   setText($('claim'), lesson?.claim?.[words] ?? '');
-  document.title = `${lessonId} ${lesson?.title[words] ?? ''} · ${t('classTitle')}`;
-  $('lessons').replaceChildren(...[...(isGuessLesson() ? [lessonId] : []), ...LESSON_IDS].map((each) => el('option', { value: each, selected: each === lessonId }, `${each} ${titles.get(each)?.title[words] ?? ''}`)));
+  document.title = `${numberOf(lessonId)} ${lesson?.title[words] ?? ''} · ${t('classTitle')}`;
+  $('lessons').replaceChildren(...[...(isGuessLesson() ? [lessonId] : []), ...LESSON_IDS].map((each) => el('option', { value: each, selected: each === lessonId }, `${numberOf(each)} ${titles.get(each)?.title[words] ?? ''}`)));
   $('back').href = `./#/${lessonId}`;
   document.documentElement.toggleAttribute('data-me', isPhone);
   for (const part of ['phone', 'back', 'claim', 'consoles', 'lights', 'desk']) $(part).hidden = isPhone;
@@ -191,7 +198,8 @@ function drawState(all, shown) {
   // A latch at 0: all have counted down, or nobody has begun.
   const count = isFresh && objects.latch != null ? objects.latch || (counted ? 0 : null) : counted?.n ?? null;
   const closed = gate && !isFresh ? /set$/.test(gate.route) : objects.barrier ?? null;
-  const text = t('classState', view().state, { ...counts, room, free, missing: lostPermits, count, closed });
+  // A number and its unit stay in one line.
+  const text = t('classState', view().state, { ...counts, room, free, missing: lostPermits, count, closed }).replaceAll(/(\d) (?=[人个位])/g, '$1\u00a0');
   setText($('state'), crowded ? `${text}${t('space')} ${t('classCrowded')}` : text);
   $('state').classList.toggle('red', crowded);
 }
@@ -217,7 +225,7 @@ function drawConsoles(from, key) {
     section.setAttribute('aria-label', t('classConsole', name));
     setText(/** @type {Element} */ (section.firstElementChild), `${name}${down ? ` ${t('classDown')}` : ''}`);
     section.lastElementChild?.replaceChildren(...(its.length ? its.map((line) => el('li', {},
-      el('span', { class: 'dim' }, `${seconds(Math.max(0, line.at - from))} s`), ` ${line.who} ${line.text.replace(UUID, '$1…')}`)) : [el('li', { class: 'dim' }, t('classQuiet'))]));
+      el('span', { class: 'dim' }, `${seconds(Math.max(0, line.at - from))} s`), ` ${line.who} ${line.text.replace(UUID, '$1…').replace(MILLIS, 'currentTimeMillis: $&')}`)) : [el('li', { class: 'dim' }, t('classQuiet'))]));
     return section;
   });
   if (all.length !== there.size) $('consoles').replaceChildren(...all);

@@ -7,6 +7,7 @@ import * as admin from '../shared/admin-token.js';
 import * as api from '../shared/api.js';
 import { $, el, replaceKeepingFocus, setText } from '../shared/dom.js';
 import { currentLanguage, errorText, t } from '../shared/language.js';
+import { numberOf } from '../lesson/lesson-number.js';
 
 /** @typedef {import('./presence.js').WatchedReplay} WatchedReplay */
 /** @typedef {{lesson: string, running: boolean, replays: WatchedReplay[]}} Race the newest flaw and cure */
@@ -28,7 +29,7 @@ let said = () => '';
 /** @param {{who: string | null, number: number | null}} one */
 const nameOf = ({ who, number }) => who ?? (number == null ? t('deskSomebody') : t('classVisitor', number));
 /** @param {string} id */
-const titleOf = (id) => `${id} ${titles.get(id)?.title[currentLanguage()] ?? ''}`;
+const titleOf = (id) => `${numberOf(id)} ${titles.get(id)?.title[currentLanguage()] ?? ''}`;
 
 /** @param {Titles} of all lessons @param {string} shown the lesson on show */
 export function drawLessons(of, shown) {
@@ -57,8 +58,8 @@ function draw() {
 
 /** @param {Visitor} visitor @param {Race} race */
 function showButton(visitor, { lesson, running, replays }) {
-  const button = el('button', { 'data-key': `${visitor.number} ${lesson}`, 'data-race': lesson }, t('deskShow', lesson, running));
-  button.addEventListener('click', () => call(lesson, replays, () => t('deskShown', nameOf(visitor), lesson)));
+  const button = el('button', { 'data-key': `${visitor.number} ${lesson}`, 'data-race': lesson }, t('deskShow', numberOf(lesson), running));
+  button.addEventListener('click', () => call(lesson, replays, () => t('deskShown', nameOf(visitor), numberOf(lesson))));
   return button;
 }
 
@@ -101,7 +102,7 @@ async function poll(isDesk) {
 export function listen(isDesk) {
   $('desk-call').onclick = () => {
     const lesson = $('desk-lesson').value;
-    call(lesson, [], () => t('deskCalled', lesson));
+    call(lesson, [], () => t('deskCalled', numberOf(lesson)));
   };
   $('desk-clear').onclick = () => act(async () => {
     const ended = await api.clearQueue();

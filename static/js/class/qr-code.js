@@ -14,10 +14,12 @@ let lessonId = '';
 /** @param {string} lesson */
 export function open(lesson) {
   lessonId = lesson;
-  $('scan-ask').hidden = !LOOPBACK.test(location.hostname);
+  const isLoopback = LOOPBACK.test(location.hostname);
+  [$('scan-ask').hidden, $('loopback').hidden] = [!isLoopback, !isLoopback];
   $('address').value = localStore.get(KEY) ?? '';
   draw();
   api.labState('').then(({ phones }) => {
+    $('loopback').hidden ||= phones != null;
     if (!phones || $('address').value) return;
     $('address').value = phones;
     draw();

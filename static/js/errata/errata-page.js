@@ -3,6 +3,7 @@
 import * as api from '../shared/api.js';
 import { $, el, markChinese } from '../shared/dom.js';
 import { currentLanguage, errorText, t } from '../shared/language.js';
+import { numberOf } from '../lesson/lesson-number.js';
 import { startPage } from '../shared/small-page.js';
 import { TERMS } from '../glossary/terms.js';
 
@@ -20,11 +21,11 @@ function draw() {
   const lang = currentLanguage();
   const lessons = errata.map(({ id, title, claim, place, verdict }) => el('li', {},
     el('h2', {}, ...inLanguages(title[lang])),
-    el('p', {}, ...inLanguages(claim[lang]), ' ', el('a', { href: `./#/${id}` }, t('glossaryLesson', id))),
+    el('p', {}, ...inLanguages(claim[lang]), ' ', el('a', { href: `./#/${id}` }, t('glossaryLesson', numberOf(id)))),
     el('p', { class: 'dim' }, el('span', { lang: 'zh-CN' }, place), verdict ? ` · ${t('verdictOf', verdict)}` : '')));
   const terms = TERMS.flatMap(({ term, lesson, errs }) => (errs ? [el('li', {},
     el('h2', {}, term[lang]),
-    el('p', {}, errs[lang], ' ', el('a', { href: `./#/${lesson}` }, t('glossaryLesson', lesson))),
+    el('p', {}, errs[lang], ' ', el('a', { href: `./#/${lesson}` }, t('glossaryLesson', numberOf(lesson)))),
     el('p', { class: 'dim' }, el('span', { lang: 'zh-CN' }, t('errataTerms'))))] : []));
   $('errata').replaceChildren(...(failure ? [el('li', {}, t('failed', failure))] : [...lessons, ...terms]));
 }

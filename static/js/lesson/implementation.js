@@ -1,4 +1,4 @@
-/** How a strategy works: its steps, what they survive and what breaks them, its main lines of code, and the whole file on demand. */
+/** How a strategy works: its steps, what they survive and what breaks them, the course's Java and the statements; its Rust on demand. */
 
 import * as api from '../shared/api.js';
 import { $, el, markChinese } from '../shared/dom.js';
@@ -13,6 +13,9 @@ let lastDrawn = '';
 let selectedStage = '';
 
 const FOLDERS = { stock: 'src/stock/strategies', seckill: 'src/seckill/steps' };
+
+/** Lines of the replay and of the timeline, which decide nothing. */
+const IN_PASSING = /\b(?:reach(?:_with)?|report_locked)\(/;
 
 /** @param {string} slug @param {'stock' | 'seckill'} of */
 const fileOf = (slug, of) => `${FOLDERS[of]}/${slug.replaceAll('-', '_')}.rs`;
@@ -56,7 +59,7 @@ export async function draw(strategy, stages) {
   }));
   $('code-name').textContent = fileOf(slug, of);
   const java = strategy && javaOf(strategy);
-  $('java-fold').hidden = !java;
+  $('java-part').hidden = !java;
   $('java').textContent = java ? java[currentLanguage()] : '';
   try {
     const [texts, file] = await Promise.all([strategyText(slug, of), strategySource(slug, of)]);
@@ -67,12 +70,13 @@ export async function draw(strategy, stages) {
     // Where nothing breaks it, the sentence says so itself.
     $('breaks-how').replaceChildren(...withHeading(breaks.startsWith('不会') ? '' : 'breaksIt', breaks));
     const sql = sqlStatements(file);
-    const lines = sql.length ? [...sql, '', ...functionsOf(file)] : functionsOf(file);
-    $('lines').replaceChildren(...lines.map((line) => el('span', {}, ...breakableLine(line), '\n')));
+    for (const [id, lines] of /** @type {[string, string[]][]} */ ([['statements', sql], ['lines', functionsOf(file)]])) $(id).replaceChildren(...lines.map((line) => el('span', { class: IN_PASSING.test(line) && 'noise' }, ...breakableLine(line), '\n')));
+    $('statements').hidden = !sql.length;
     $('source').replaceChildren(...highlight(file));
   } catch (error) {
     lastDrawn = '';
-    $('lines').textContent = t('failed', errorText(/** @type {any} */ (error)));
+    $('statements').hidden = false;
+    $('statements').textContent = t('failed', errorText(/** @type {any} */ (error)));
   }
 }
 

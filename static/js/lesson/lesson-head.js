@@ -5,8 +5,9 @@ import { $, el, setText } from '../shared/dom.js';
 import * as headline from './headline.js';
 import { currentLanguage, t } from '../shared/language.js';
 import { promiseMark } from './promise-mark.js';
+import { nameOf } from './lesson-number.js';
 import * as ninetyMinutes from './ninety-minutes.js';
-import { formatAddress } from '../page/address.js';
+import { formatAddress, isOneBuyer } from '../page/address.js';
 
 /** @typedef {import('./course.js').Lesson} Lesson */
 /** @typedef {import('./course.js').Strategy} Strategy */
@@ -38,14 +39,15 @@ function claimText({ claim: own }, strategy) {
 export function draw(lesson, strategy, settings, next) {
   const lang = currentLanguage();
   headline.draw(lesson, claimText(lesson, strategy));
-  $('promise').replaceChildren(...(strategy ? [promiseMark(strategy.promise), ' ', t('promised', strategy.promise)] : []));
+  // One buyer alone shows nothing of what the strategy promises.
+  $('promise').replaceChildren(...(strategy && !isOneBuyer(lesson.id) ? [promiseMark(strategy.promise), ' ', t('promised', strategy.promise)] : []));
   setText($('breaks'), strategy ? t('breaks', strategy.breaks[lang]) : '');
   const facts = strategy ? [strategy.slug, t('sells', strategy.store), t('needs', serverNames(strategy.needs))] : [];
   if (strategy?.lease_ms != null) facts.push(t('lease', strategy.lease_ms / 1000));
   if (strategy?.beyond) facts.push(t('beyond'));
   setText($('needs'), facts.join(' · '));
   const isLast = ninetyMinutes.positionOf(lesson.id) > 0 && !ninetyMinutes.nextAfter(lesson.id);
-  $('next').replaceChildren(...(isLast ? [t('spineEnd'), ' ', el('a', { href: '#/2.10.5' }, t('spineLibraries')), ' · ', el('a', { href: '#/4.2' }, t('spineTable')), ' · ', el('a', { href: 'mine.html' }, t('mineTitle')), ' · ', el('a', { href: '#/verdicts' }, t('allVerdicts'))] : next ? [el('a', { href: `#/${encodeURIComponent(next.id)}` }, t('next', `${next.id} ${next.title[lang]}`, ninetyMinutes.positionOf(lesson.id) && ninetyMinutes.nextAfter(lesson.id) === next.id ? ninetyMinutes.positionOf(next.id) : 0))] : []));
+  $('next').replaceChildren(...(isLast ? [t('spineEnd'), ' ', el('a', { href: '#/2.10.5' }, t('spineLibraries')), ' · ', el('a', { href: '#/4.2' }, t('spineTable')), ' · ', el('a', { href: 'mine.html' }, t('mineTitle')), ' · ', el('a', { href: '#/verdicts' }, t('allVerdicts'))] : next ? [el('a', { href: `#/${encodeURIComponent(next.id)}` }, t('next', nameOf(next, lang), ninetyMinutes.positionOf(lesson.id) && ninetyMinutes.nextAfter(lesson.id) === next.id ? ninetyMinutes.positionOf(next.id) : 0))] : []));
 
   $('beside').hidden = lesson.strategies.length < 2;
   $('beside').href = `#/compare?strategy=${lesson.strategies.map((s) => s.slug).join(',')}`;

@@ -7,6 +7,8 @@ import { $, el } from '../shared/dom.js';
 import { icons } from '../shared/icon.js';
 import { currentLanguage, t } from '../shared/language.js';
 import { promiseMark } from './promise-mark.js';
+import { isOneBuyer } from '../page/address.js';
+import { isNumber, nameOf, numberOf } from './lesson-number.js';
 import * as ninetyMinutes from './ninety-minutes.js';
 
 /** @typedef {import('./course.js').Lesson} Lesson */
@@ -34,7 +36,7 @@ export function draw(chapters, lesson, waiting) {
     'data-id': l.id,
     class: l.strategies.length > 0 && l.strategies.every((s) => waiting.includes(s.slug)) && 'waiting',
   }, el('span', { class: 'chapter' }, number), el('span', { class: 'title' }, ...breakable(l.title[lang])), beside));
-  const marked = (/** @type {Lesson} */ l) => entry(l, sectionNumber(l), l.strategies[0] ? promiseMark(l.strategies[0].promise) : '');
+  const marked = (/** @type {Lesson} */ l) => entry(l, isNumber(l.id) ? l.id : '', l.strategies[0] && !isOneBuyer(l.id) ? promiseMark(l.strategies[0].promise) : '');
 
   const at = /** @type {HTMLElement | null} */ (document.activeElement?.closest('#chapters a'))?.dataset.id;
   const found = words.length ? all.filter((l) => words.every((word) => searchTextOf(l).includes(word))) : null;
@@ -45,7 +47,7 @@ export function draw(chapters, lesson, waiting) {
   if (id !== shownId) scrollListTo($('lessons'), $('chapters').querySelector('[aria-current]'));
   shownId = id;
   $('readme').href = lang === 'zh' ? 'README.zh-CN.md' : 'README.md';
-  $('fold').replaceChildren(`${lesson ? `${lesson.id} ${lesson.title[lang]}` : t('lessons')} `, icons('unfold'));
+  $('fold').replaceChildren(`${lesson ? nameOf(lesson, lang) : t('lessons')} `, icons('unfold'));
 
   function ninety() {
     const { seen, all: of, minutes } = ninetyMinutes.progress();
@@ -66,7 +68,7 @@ export function draw(chapters, lesson, waiting) {
 
   /** @param {Lesson[]} lessons */
   function results(lessons) {
-    return [el('p', { class: 'dim', role: 'status' }, t('searchFound', lessons.length)), el('ul', { class: 'search-results' }, ...lessons.map((l) => entry(l, l.id, '')))];
+    return [el('p', { class: 'dim', role: 'status' }, t('searchFound', lessons.length)), el('ul', { class: 'search-results' }, ...lessons.map((l) => entry(l, numberOf(l.id), '')))];
   }
 }
 
@@ -98,9 +100,6 @@ function scrollListTo(list, entry) {
   const [box, at] = [list.getBoundingClientRect(), entry.getBoundingClientRect()];
   if (at.top < box.top || at.bottom > box.bottom) list.scrollTop += at.top - box.top - box.height / 2;
 }
-
-/** A lesson's number where it is a plain section; else nothing. @param {Lesson} lesson */
-const sectionNumber = (lesson) => (/^\d+(\.\d+)*$/.test(lesson.id) ? lesson.id : '');
 
 /** On a phone the chapters fold. @param {boolean} open */
 export function setOpen(open) {

@@ -2,6 +2,7 @@
 
 import { $, el, markChinese, markCode, setText } from '../shared/dom.js';
 import { currentLanguage, t } from '../shared/language.js';
+import { nameOf } from './lesson-number.js';
 
 /** @typedef {{id: string, verdict: 'reproduced' | 'not-reproduced' | 'noise' | 'unavailable', seen: import('./course.js').Title}} LessonVerdict */
 /** @typedef {{at: string, lessons: LessonVerdict[]}} KeptRun */
@@ -21,8 +22,12 @@ function verdictOf(last, id) {
 /** Date, version, commit and machine. @param {StoredRun} run */
 const storedWhen = ({ conditions: { date, version, commit, cpu, cores } }) => t('storedRun', date ?? '', version, commit, cpu, cores);
 
-/** What was seen quotes commands, and answers of the service, which are Chinese. @param {string} text */
-const inLanguages = (text) => (currentLanguage() === 'en' ? markChinese(text) : markCode(text));
+/** What was seen quotes commands, and answers of the service, which are Chinese. @param {string} seen */
+function inLanguages(seen) {
+  // Of the whole answer the stock is meant; where nobody holds a lock, nobody is counted.
+  const text = seen.replaceAll(/\{"mysql":\{[^;]*?"count":(\d+)[^;]*/g, (_, n) => t('stockLeft', n)).replaceAll(/、临界区内最多 0 个|, at most 0 inside at once/g, '');
+  return currentLanguage() === 'en' ? markChinese(text) : markCode(text);
+}
 
 /** @param {KeptRun} last */
 const timeOf = ({ at }) => new Date(at).toLocaleString(currentLanguage() === 'zh' ? 'zh-CN' : 'en-GB', { dateStyle: 'medium', timeStyle: 'short' });
@@ -31,7 +36,8 @@ const timeOf = ({ at }) => new Date(at).toLocaleString(currentLanguage() === 'zh
 export function draw(lesson, last) {
   const lang = currentLanguage();
   const { found, when } = verdictOf(last, lesson.id);
-  setText($('found'), found ? t('found', found.verdict, when) : lesson.whyNot ? t('notRun') : t('notFound'));
+  setText($('found'), found ? `${t('verdictOf', found.verdict)}${t('colon')}` : lesson.whyNot ? t('notRun') : t('notFound'));
+  setText($('found-when'), found ? `${when} ·` : '');
   $('found-seen').replaceChildren(...inLanguages(found?.seen[lang] ?? lesson.whyNot?.[lang] ?? ''));
   setText($('place'), lesson.place);
   setText($('timing'), lesson.timing ? ` · ${t('restsOnTiming')}` : '');
@@ -44,7 +50,7 @@ let selectedVerdict = '';
 /** A table of all verdicts, by chapter. @param {import('./course.js').Chapter[]} chapters @param {Verdicts | null} last */
 export function drawTable(chapters, last) {
   const lang = currentLanguage();
-  document.title = `${t('seen')} · oversell`;
+  document.title = `${t('allVerdicts')} · oversell`;
   const now = `${lang} ${last?.kept?.at} ${last?.stored != null} ${selectedVerdict}`;
   if (lastTable === now) return;
   lastTable = now;
@@ -73,6 +79,6 @@ export function drawTable(chapters, last) {
 
 /** @param {import('./course.js').Lesson} lesson @param {LessonVerdict | undefined} found @param {'zh' | 'en'} lang */
 function row(lesson, found, lang) {
-  return el('tr', { class: found?.verdict ?? '' }, el('th', { scope: 'row' }, el('a', { href: `#/${lesson.id}` }, `${lesson.id} ${lesson.title[lang]}`)),
+  return el('tr', { class: found?.verdict ?? '' }, el('th', { scope: 'row' }, el('a', { href: `#/${lesson.id}` }, nameOf(lesson, lang))),
     el('td', {}, t('verdictOf', found?.verdict)), el('td', {}, ...inLanguages(found?.seen[lang] ?? lesson.whyNot?.[lang] ?? '')));
 }

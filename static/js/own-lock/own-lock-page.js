@@ -90,7 +90,7 @@ function drawButtons() {
   $('sell').classList.toggle('cancel', isSelling());
   $('sell').setAttribute('aria-disabled', String(isBusy));
   replaceKeepingFocus($('fill'), stages.map((stage) => {
-    const button = el('button', { type: 'button', 'data-key': stage.section, 'aria-pressed': String(isSame(stage.scripts, typedScripts())) }, stage.section);
+    const button = el('button', { type: 'button', 'data-key': stage.section, 'aria-pressed': String(isSame(stage.scripts, typedScripts())) }, t('mineStage', stage.section));
     button.addEventListener('click', () => fill(stage.scripts));
     return button;
   }));

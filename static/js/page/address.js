@@ -21,6 +21,9 @@ const PRESETS = {
 /** Whether this lesson has settings of its own: then a run with them shows its claim. @param {string} id */
 export const hasOwnSettings = (id) => id in PRESETS;
 
+/** Whether this lesson has one buyer. @param {string} id */
+export const isOneBuyer = (id) => PRESETS[id]?.threads === 1;
+
 /** @type {Settings} */
 export const DEFAULT_SETTINGS = { target: 'three', threads: 100, loops: 50, hold_ms: 0, count: 5000 };
 

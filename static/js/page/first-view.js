@@ -9,7 +9,15 @@ import * as outcomeGuess from '../race/outcome-guess.js';
 import * as headline from '../lesson/headline.js';
 import * as lang from '../shared/language.js';
 
-let isPressed = false;
+/** The last button that was pressed before its function came. @type {HTMLElement | null} */
+let pressed = null;
+document.addEventListener('click', ({ target }) => {
+  const button = /** @type {Element} */ (target).closest('button');
+  // A guess has its function from the first.
+  if (!button || button.onclick || button.closest('#race-guess')) return;
+  pressed = button;
+  if (button.id === 'race-run' && button.ariaDisabled === 'false') setText($('race-idle'), lang.t('raceComing'));
+});
 
 /** @param {import('../race/race.js').Race} race @param {boolean} enabled */
 function showRaceButton(race, enabled) {
@@ -20,11 +28,6 @@ function showRaceButton(race, enabled) {
   setText($('race-run'), lang.t('race'));
   if (race.cannot) setText($('race-idle'), lang.t('replayCannot', race.cannot[lang.currentLanguage()]));
   $('race-run').setAttribute('aria-disabled', String(!enabled || race.cannot != null));
-  $('race-run').onclick = () => {
-    if (!enabled || race.cannot) return;
-    isPressed = true;
-    setText($('race-idle'), lang.t('raceComing'));
-  };
 }
 
 lang.translate();
@@ -38,4 +41,4 @@ if (lesson) {
   if (race) showRaceButton(race, races.enabled);
 }
 const { begin } = await import('./page.js');
-begin(() => isPressed);
+begin(() => pressed);

@@ -5,6 +5,7 @@
 
 import { $, el, setText, svg } from '../shared/dom.js';
 import { figuresOf } from '../run/run-figures.js';
+import { oversoldSentence } from '../run/status-line.js';
 import { formatNumber, t } from '../shared/language.js';
 
 /** @type {import('../run/runs.js').Plan} */
@@ -23,9 +24,11 @@ export function draw(runs, isReached) {
   const run = runs.runOf(PLAN.strategy, PLAN.target);
   $('opening-run').setAttribute('aria-disabled', String(!isReached || runs.active != null));
   $('opening-figures').hidden = !run || run.state === 'failed';
-  setText($('opening-say'), run?.row ? t('openingThen') : run?.state === 'failed' ? t('failed', run.detail ?? '') : t('openingNote'));
+  $('opening-means').hidden = !run?.row;
+  setText($('opening-say'), run?.state === 'failed' ? t('failed', run.detail ?? '') : t('openingNote'));
   if (!run || run.state === 'failed') return;
   const { sold, gone, over, full } = figuresOf(run);
+  if (run.row) setText($('opening-oversold'), over ? oversoldSentence(run) : t('exact'));
   const rows = /** @type {[string, number | null][]} */ ([['sold', sold], ['gone', gone], ['over', over]]);
   $('opening-figures').replaceChildren(...rows.map(([name, n]) => el('div', { class: name === 'over' && n ? 'red' : '' }, el('dt', {}, t(name)),
     el('dd', {}, n == null ? '–' : formatNumber(n), svg('svg', { class: 'bar', 'aria-hidden': 'true' }, svg('rect', { height: '100%', width: `${(100 * Math.max(0, n ?? 0)) / full}%`, ...(name === 'over' ? { fill: 'url(#hatch)' } : {}) }))))));
@@ -35,5 +38,9 @@ export function draw(runs, isReached) {
 export function listen(then) {
   $('opening-run').onclick = () => {
     if ($('opening-run').getAttribute('aria-disabled') !== 'true') then();
+  };
+  $('opening-why').onclick = () => {
+    $('race-run').focus({ preventScroll: true });
+    $('race').scrollIntoView();
   };
 }

@@ -11,6 +11,7 @@ import * as faultPanel from '../shared/fault-panel.js';
 import * as commands from '../lesson/commands.js';
 import * as comparison from '../compare/comparison.js';
 import { chaptersOf, findLesson } from '../lesson/course.js';
+import { numberOf } from '../lesson/lesson-number.js';
 import * as courseFigures from '../lesson/course-figures.js';
 import * as deadlock from '../lesson/deadlock.js';
 import { $, setText } from '../shared/dom.js';
@@ -146,6 +147,9 @@ function drawRun(shown) {
   if (other) statusLine.sayOtherRun(other, addressOfPlan(other.plan));
   else statusLine.say(statusLine.statusSentence({ strategy: shown, settings: now, run, stale, down: serversDown(shown), dead: deadInstances(), showsClaim: showsClaim(lesson) }), running);
   setText($('of'), run ? t('plan', run.plan) : '');
+  const why = run?.row && !race.isShown() ? race.raceOfStrategy(shown.slug) : null;
+  $('say-why').hidden = !why;
+  if (why) [$('say-why').href, $('say-why').textContent] = [`#/${why.lesson}`, t('sayWhy', numberOf(why.lesson), run?.row?.oversold > 0)];
   courseFigures.draw($('load-figures'), courseFigures.loadFigures(lesson.id, run));
   requestLanes.draw(run, shown.slug, stale);
   lastResults.draw(lastResultsOf(shown));
@@ -156,17 +160,17 @@ function lastResultsOf(shown) {
   const earlier = allLessons().slice(0, allLessons().indexOf(lesson)).findLast((l) => l.strategies.length && l.strategies[0] !== shown);
   const [strategy] = earlier?.strategies ?? [];
   const at = (/** @type {'one' | 'three'} */ where) => ({
-    label: `${lesson.id} ${t(where)}`, row: runs.lastResult(shown.slug, where)?.row, href: addressOfLesson({ ...settings, target: where }),
+    label: `${numberOf(lesson.id)} ${t(where)}`, row: runs.lastResult(shown.slug, where)?.row, href: addressOfLesson({ ...settings, target: where }),
   });
   if (!earlier || !strategy) return [at('one'), at('three')];
   return [at('one'), at('three'), {
-    label: `${earlier.id} ${t(effectiveTarget())}`, row: runs.lastResult(strategy.slug, effectiveTarget())?.row, href: address.formatAddress(earlier.id, settings),
+    label: `${numberOf(earlier.id)} ${t(effectiveTarget())}`, row: runs.lastResult(strategy.slug, effectiveTarget())?.row, href: address.formatAddress(earlier.id, settings),
   }];
 }
 
 /** What is in trouble, but for what a race stops and starts again. */
 function troublesToTell() {
-  const ids = allLessons().filter((l) => l.strategies.some((s) => health?.waiting.includes(s.slug))).map((l) => l.id);
+  const ids = [...new Set(allLessons().filter((l) => l.strategies.some((s) => health?.waiting.includes(s.slug))).map((l) => numberOf(l.id)))];
   const found = !isAsked ? [] : healthLights.troubles(health, isReached, ids.slice(0, MAX_NAMED_LESSONS).join(' ') + (ids.length > MAX_NAMED_LESSONS ? t('andMore', ids.length) : ''));
   if (race.isBreaking()) brokenUntil = performance.now() + REPAIR_MS;
   if (performance.now() >= brokenUntil) ownTroubles = found;
@@ -188,6 +192,8 @@ function drawFrame() {
   setText($('notice'), trouble);
   if (shown) {
     const isLoad = strategy != null && showsClaim(lesson);
+    setText($('load-title'), t('loadTitle', settings));
+    race.drawErrata(errataOf(lesson));
     lessonHead.draw(lesson, strategy, settings, nextLesson());
     opening.show(lesson.id);
     deadlock.draw(lesson.deadlocks);
@@ -207,6 +213,9 @@ function drawFrame() {
   $('theme').title = t('theme', theme.current());
   $('theme').setAttribute('aria-label', $('theme').title);
 }
+
+/** The errata of a lesson's section. @param {Lesson} of */
+const errataOf = ({ id }) => allLessons().filter((l) => l.id.endsWith('.printed') && l.id.startsWith(`${id}.`));
 
 /** Whether a run shows what this lesson claims. @param {Lesson} of */
 const showsClaim = (of) => of.loads || address.hasOwnSettings(of.id);
@@ -407,7 +416,7 @@ function listen() {
   $('zh').onclick = () => switchLanguage('zh');
   $('en').onclick = () => switchLanguage('en');
   $('theme').onclick = () => { theme.next(); draw(); };
-  $('projector').onclick = projector.toggle;
+  $('projector').onclick = projector.press;
   $('help-open').onclick = help.open;
   $('skip').onclick = () => $('main').focus();
   $('fold').onclick = () => lessonList.setOpen($('fold').getAttribute('aria-expanded') !== 'true');
@@ -416,7 +425,7 @@ function listen() {
   $('buy-two').onclick = () => buy(2);
 }
 
-/** Loads the lessons, then shows the page. @param {() => boolean} pressed the race's button was pressed in the first view */
+/** Loads the lessons, then shows the page. @param {() => HTMLElement | null} pressed the button that was pressed in the first view */
 export async function begin(pressed) {
   lang.translate();
   projector.show();
@@ -438,9 +447,13 @@ export async function begin(pressed) {
   listen();
   showAddress();
   delete document.body.dataset.first;
-  if (pressed()) race.run();
+  const early = pressed();
+  // A run waits until the service is known to answer.
+  const needsAnswer = early?.id === 'opening-run';
+  if (!needsAnswer) early?.click();
   await polls;
   draw();
+  if (needsAnswer) early?.click();
   presence.start(() => lesson.id, followCall);
   setTimeout(poll, POLL_MS);
 }

@@ -11,6 +11,12 @@ export function show() {
   $('projector').setAttribute('aria-pressed', String(on));
 }
 
+/** Pressed by a pointer it keeps no focus: Enter is for the lesson. @param {MouseEvent} event */
+export function press(event) {
+  toggle();
+  if (event.detail) $('projector').blur();
+}
+
 export function toggle() {
   localStore.set(KEY, localStore.get(KEY) !== true);
   show();

@@ -3,6 +3,7 @@
 import { $, el } from '../shared/dom.js';
 import { localStore } from '../shared/storage.js';
 import { currentLanguage, t } from '../shared/language.js';
+import { nameOf } from '../lesson/lesson-number.js';
 import { fewestPresses } from './fewest-presses.js';
 
 /** @typedef {import('./race.js').Race} Race */
@@ -32,10 +33,10 @@ export function draw(raceOf, shown, choose) {
   };
   const at = levels.indexOf(shown);
   const next = levels.find((race, i) => i > at && won[race.lesson] == null);
-  $('schedule-levels').replaceChildren(...levels.map((race) => {
+  $('schedule-levels').replaceChildren(...levels.map((race, i) => {
     const [presses, least] = [won[race.lesson], fewestPresses(race) ?? 0];
-    return el('li', { 'data-won': presses == null ? '' : presses <= least ? 'best' : 'more' }, link(race, race.lesson.replace(/^003\.(\w+).*/, '$1'),
+    return el('li', { 'data-won': presses == null ? '' : presses <= least ? 'best' : 'more' }, link(race, String(i + 1),
       ...(presses == null ? [] : [el('span', { 'aria-hidden': 'true' }, presses <= least ? '★' : '☆'), el('span', { class: 'unseen' }, t('scheduleLevelWon', presses, least))])));
   }), el('li', { class: 'dim' }, t('scheduleLevels', levels.filter(({ lesson }) => won[lesson] != null).length, levels.length)));
-  $('schedule-next').replaceChildren(...(next && won[shown.lesson] != null ? [link(next, t('scheduleNextLevel', `${next.lesson} ${next.title[lang]}`))] : []));
+  $('schedule-next').replaceChildren(...(next && won[shown.lesson] != null ? [link(next, t('scheduleNextLevel', nameOf({ id: next.lesson, title: next.title }, lang)))] : []));
 }

@@ -9,7 +9,7 @@
 export const QUESTIONS = {
   '1.1': {
     is: 1,
-    zh: ['两个人都买到了，库存只减少一件：谁的写没了？', 'B 的：先写的算数', 'A 的：被 B 盖掉', '都在：MySQL 合成一次', '都没了：都回滚'],
+    zh: ['两个人都买到了，库存只减少一件：谁的写入丢失了？', 'B 的：先写入的为准', 'A 的：被 B 盖掉', '都在：MySQL 合成一次', '都丢失：都回滚'],
     en: ['Both have bought, one piece is gone: whose write is lost?', 'B’s: the first one counts', 'A’s: B writes over it', 'neither: MySQL joins them', 'both: they are rolled back'],
   },
   '1.6': {
@@ -54,7 +54,7 @@ export const QUESTIONS = {
   },
   '3.4.2.herd': {
     is: 2,
-    zh: ['50 个在等，都监听父节点。锁一次次释放，一共唤醒几个？', '50', '100', '1,275', '2,500'],
+    zh: ['50 个在等待，都监听父节点。锁一次次释放，一共唤醒几个？', '50', '100', '1,275', '2,500'],
     en: ['50 wait, and all watch the directory. They release in turn: how many are woken in all?', '50', '100', '1,275', '2,500'],
   },
   '4.3.2': {

@@ -17,6 +17,7 @@ import { sessionStore } from '../shared/storage.js';
 import { currentLanguage, errorText, t } from '../shared/language.js';
 import * as sentCommands from './sent-commands.js';
 import * as ninetyMinutes from '../lesson/ninety-minutes.js';
+import { numberOf } from '../lesson/lesson-number.js';
 import * as ownTimes from './own-times.js';
 import { losingPair, modelOf } from '../timeline/model.js';
 import { heightOf } from '../timeline/layout.js';
@@ -59,8 +60,6 @@ const [MIN_SCALE, MIN_SCALE_PROJECTED] = [0.75, 0.667];
  * line of explanation, all margins.
  */
 const [CAPTION_HEIGHTS, EXPLANATION_HEIGHTS, MARGINS] = [[32, 19, 70], [27, 18, 22], [29, 8, 29]];
-/** The charts of woken waiters below the explanation, in the same measure: usually, and projected. */
-const CHART_HEIGHTS = [206, 142];
 /** Above a caption, in the same measure: usually, projected, and on a phone. */
 const CAPTION_EDGES = [5, 1, 5];
 /**
@@ -73,6 +72,8 @@ const [MIN_GROWTH, MIN_GROWTH_PROJECTED, MAX_GROWTH] = [0.9, 0.87, 1.25];
  * so that the axis seldom moves. Once it has ended the axis begins and ends with it.
  */
 const [SPAN_US_PER_MS, SPAN_STEP, SPAN_EDGE] = [1100, 0.15, 0.02];
+/** The width of a number of the stock beside its mark, in sixteenths of the root's font size. */
+const STOCK_LABEL = 72;
 /** @type {Race[]} */
 let races = [];
 /** The name of the text that says why no race can be played here; empty: races can be played. */
@@ -180,6 +181,14 @@ function join(playing) {
 
 /** The race of this lesson; null if it has none. @param {string} id */
 export const raceOf = (id) => races.find((r) => r.lesson === id) ?? null;
+
+/** The race whose flaw is this strategy. @param {string} slug */
+export const raceOfStrategy = (slug) => races.find((r) => r.runs === slug && r.anomalies.includes('lost-update')) ?? null;
+
+/** Links to what the printed text has wrong here. @param {import('../lesson/course.js').Lesson[]} errata */
+export function drawErrata(errata) {
+  $('race-errata').replaceChildren(...(errata.length ? [t('raceErrata'), ...errata.flatMap((one) => [' ', el('a', { href: `#/${one.id}` }, one.title[currentLanguage()])])] : []));
+}
 
 /**
  * Shows the race of this lesson, or hides it.
@@ -400,6 +409,8 @@ function draw() {
     return;
   }
   setStage(halves.some(({ cured }) => recordingOf(cured)) && !isScheduling() && !ownTimes.isOpen());
+  const isCounted = wokenWaiters.isIn(shownRace);
+  $('race').classList.toggle('counted', isCounted);
   const models = halves.map((half) => modelFor(half, /** @type {Race} */ (shownRace)));
   const { lasts_ms: flaw, cured_lasts_ms: cure } = shownRace;
   const timed = recordingOf(false)?.timed;
@@ -414,7 +425,7 @@ function draw() {
     const recording = recordingOf(cured);
     const part = $(`race-${name}-part`);
     part.hidden = !recording;
-    part.style.height = `${heights[i]}px`;
+    part.style.height = isCounted ? '' : `${heights[i]}px`;
     if (!recording) return;
     const caption = recording.timed ? lastEventAt(recording.events, cursors[i]) : model.captions.findLast((c) => c.at <= cursors[i])?.[currentLanguage()] ?? '';
     const say = $(`race-${name}-say`);
@@ -425,9 +436,9 @@ function draw() {
   const rooms = halves.map(({ picture }) => picture.room());
   halves.forEach(({ name, cured, model, picture }, i) => {
     const recording = recordingOf(cured);
-    if (recording) {
+    if (recording && !isCounted) {
       picture.draw(model, cursors[i], {
-        live: recording.live, moves: player.isPlaying || player.isFollowing || isJustOver, scaled: !recording.stepped, begin, span, scale, dense: isProjected(),
+        live: recording.live, moves: player.isPlaying || player.isFollowing || isJustOver, scaled: !recording.stepped, begin, span, stepped: isPhone() && !isPlaying && !recording.live, scale, dense: isProjected(),
         height: rooms[i].height || undefined, comes: recording.live ? showsOf(/** @type {Race} */ (shownRace), cured) : undefined,
       }, rooms[i]);
     }
@@ -449,7 +460,7 @@ function draw() {
     showEnd();
   }
   $('race').classList.toggle('ended', isEnded);
-  legend.draw($('race-legend'), isEnded ? halves.map(({ name }) => $(`race-${name}`)) : []);
+  legend.draw($('race-legend'), isEnded && !isCounted ? halves.map(({ name }) => $(`race-${name}`)) : []);
 }
 
 /** At times of one's own no captions come: the last event is told. @param {import('../timeline/events.js').ReplayEvent[]} events @param {number} cursor */
@@ -518,8 +529,7 @@ function heightsOf(its) {
   const explanation = isExplained ? Math.max(line, $('race-why').offsetHeight / unit) : line * (isFlawAlone ? 3 : 1);
   // A long verdict has its lines above the picture.
   const captions = halves.map(({ name }) => (over ? Math.max(caption, $(`race-${name}-part`).firstElementChild.offsetHeight / unit + edge) : caption));
-  const charts = wokenWaiters.isIn(its) && !isPhone() ? CHART_HEIGHTS[dense ? 1 : 0] : 0;
-  const free = (innerHeight - picturesTop) / unit - sum(captions.slice(0, shown)) - explanation - margins - charts;
+  const free = (innerHeight - picturesTop) / unit - sum(captions.slice(0, shown)) - explanation - margins;
   const scale = Math.max(dense ? MIN_SCALE_PROJECTED : MIN_SCALE, Math.min(1, free / high));
   const growth = Math.max(dense ? MIN_GROWTH_PROJECTED : MIN_GROWTH, Math.min(dense ? Infinity : MAX_GROWTH, free / (high * scale)));
   return { scale, heights: needs.map((need, i) => Math.floor((captions[i] + need * scale * growth) * unit)) };
@@ -530,7 +540,10 @@ function timeShown(models, usual, timed) {
   const end = Math.max(...models.map((model) => model.end));
   if (!timed && halves.every(({ cured }) => recordingOf(cured) && !recordingOf(cured)?.live)) {
     const first = Math.min(...models.filter((model) => model.moments.length).map((model) => model.begin));
-    const begin = Math.max(0, first - (end - first) * SPAN_EDGE);
+    // The stock before the first sale has room for its number.
+    const sale = Math.min(...models.flatMap(({ shelf }) => shelf[1]?.at ?? []));
+    const share = STOCK_LABEL / Math.max(STOCK_LABEL * 2, halves[0].picture.timeWidth() / rootUnit());
+    const begin = Math.min(first - (end - first) * SPAN_EDGE, sale - ((end - sale) * share) / (1 - share));
     return { begin, span: Math.max((end - begin) * (1 + SPAN_EDGE), 1000) };
   }
   return { begin: 0, span: usual * (1 + SPAN_STEP * Math.max(0, Math.ceil((end * (1 + SPAN_EDGE) / usual - 1) / SPAN_STEP))) };
@@ -587,12 +600,12 @@ function idleNote(its, both) {
   if (refusal) return [refusal];
   if (its.cannot) return [t('replayCannot', its.cannot[currentLanguage()])];
   const [other] = activeReplays.values();
-  if (other && !isPlayingShown()) return [t('replayOther', other.lesson, t(other.cured ? 'cured' : 'flaw')), ' ', el('a', { href: `#/${other.lesson}` }, t('watch'))];
+  if (other && !isPlayingShown()) return [t('replayOther', numberOf(other.lesson), t(other.cured ? 'cured' : 'flaw')), ' ', el('a', { href: `#/${other.lesson}` }, t('watch'))];
   const [shared] = sharedReplays;
   if (shared && !other) {
     const link = el('a', { href: `#/${shared.lesson}` }, t('watch'));
     link.addEventListener('click', watchShared);
-    return [t('sharedReplay', shared.lesson), ' ', link];
+    return [t('sharedReplay', numberOf(shared.lesson)), ' ', link];
   }
   const lasts = its.alone ? its.lasts_ms + its.cured_lasts_ms : Math.max(its.lasts_ms, its.cured_lasts_ms);
   return both.some(Boolean) || !lasts ? [] : [t('raceIdle', Math.ceil(lasts / 1000))];

@@ -30,7 +30,7 @@ export function linesOf(events) {
     const last = mine.at(-1);
     if (e.event === 'sent') {
       const [raw, ...script] = (e.value ?? '').split('\n');
-      const text = withoutIds(raw);
+      const text = withoutIds(raw).replaceAll(/\bid = \?/g, 'id = 1');
       // Of the same refusal again and again only the first is shown.
       if (raw.includes(SCRIPT_LOAD) || (last?.refused && last.text === text)) continue;
       lines.push({ at: e.t_us, actor: e.actor, text, raw, script: script.join('\n') || (unloaded.get(raw) ?? ''), sent: true, answered: false, refused: false, came: '' });
@@ -48,8 +48,10 @@ export function linesOf(events) {
       }
     } else if (last?.sent && ['read', 'written'].includes(e.event)) {
       last.at = e.t_us;
-      // The value of a statement, which does not name it.
-      if (last.text.includes('?') || !last.answered) last.came = `${e.event === 'read' ? '→' : '←'} ${e.value ?? ''}${e.event === 'read' ? '' : ` ${last.came}`}`.trim();
+      const named = last.text.replace(/\bcount = \?/, `count = ${e.value}`);
+      // What is written stands in its place; else the value of a statement, which does not name it, stands beside it.
+      if (e.event === 'written' && named !== last.text) last.text = named;
+      else if (last.text.includes('?') || !last.answered) last.came = `${e.event === 'read' ? '→' : '←'} ${e.value ?? ''}${e.event === 'read' ? '' : ` ${last.came}`}`.trim();
     } else if (last?.sent && (e.event === 'conflict' || isForeignDelete(e))) {
       last.came = `${last.came} ${e.event === 'conflict' ? t('tick', e) : t('linesForeign', e.owner ?? '')}`.trim();
     } else if (SPOKEN_EVENTS.includes(e.event) && !(SAID_BY_COMMANDS.includes(e.event) && (last?.sent || !hasLock(events, e.actor)))) {

@@ -63,12 +63,18 @@ export function sayOtherRun(other, href) {
 /** @param {Run} run */
 const progressOf = ({ snapshot }) => [formatNumber(snapshot.samples), formatNumber(snapshot.planned)];
 
+/** What the difference means: who has one, and what the stock still says. @param {Run} run */
+export function oversoldSentence({ plan, row }) {
+  const { sold, after, oversold } = /** @type {Record<string, any>} */ (row);
+  return t('oversold', formatNumber(sold), formatNumber(after), formatNumber(oversold), sold > plan.count);
+}
+
 /** @param {Run} run @param {boolean} showsClaim */
 function endSentence(run, showsClaim) {
   if (run.state === 'failed') return t('failed', run.vanished ? t('vanished') : run.detail || t('disconnected'));
   if (run.state === 'cancelled') return t('cancelled', ...progressOf(run));
   const { over } = figuresOf(run);
-  if ((over ?? 0) > 0) return t('oversold', formatNumber(over ?? 0));
+  if ((over ?? 0) > 0) return oversoldSentence(run);
   if (run.row?.verdict === 'errors') return run.snapshot.errors ? t('failing', formatNumber(run.snapshot.errors)) : t('apart');
   return t((over ?? 0) < 0 ? 'apart' : showsClaim ? 'exact' : 'exactOnly');
 }

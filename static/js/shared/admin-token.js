@@ -16,7 +16,7 @@ let openForm = null;
 export function askForToken(error, where, retry) {
   if (error.status !== 401) return false;
   const token = el('input', { id: 'token', type: 'password', 'aria-label': t('token'), placeholder: t('token'), autocomplete: 'current-password' });
-  const form = el('form', { class: 'admin' }, el('input', { type: 'text', autocomplete: 'username', value: 'admin', hidden: true }), token);
+  const form = el('form', { class: 'admin' }, el('input', { type: 'text', autocomplete: 'username', value: 'admin', hidden: true }), token, el('span', { class: 'dim' }, t('tokenAt')));
   form.addEventListener('submit', (event) => event.preventDefault());
   token.addEventListener('change', () => {
     setToken(/** @type {HTMLInputElement} */ (token).value);

@@ -1,4 +1,4 @@
-/** The page's language, Chinese at first; the choice is stored. Modules add their words to those of the first view. */
+/** The page's language: the browser's at first, then the one that was chosen. Modules add their words to those of the first view. */
 
 import { localStore } from './storage.js';
 import * as firstViewWords from '../words/first-view.js';
@@ -9,7 +9,7 @@ import * as firstViewWords from '../words/first-view.js';
 const languages = { zh: { ...firstViewWords.zh }, en: { ...firstViewWords.en } };
 
 /** @type {'zh' | 'en'} */
-let lang = localStore.get('lang') === 'en' ? 'en' : 'zh';
+let lang = localStore.get('lang') ?? (navigator.languages.find((name) => /^(zh|en)\b/.test(name))?.startsWith('zh') ? 'zh' : 'en');
 
 /** @returns {'zh' | 'en'} the current language */
 export const currentLanguage = () => lang;

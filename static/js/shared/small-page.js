@@ -1,7 +1,9 @@
-/** What the small pages share: the head with the page's name and the two language buttons, the words, and a title. */
+/** What the small pages share: the head with the page's name, languages, projector and theme; the words, and a title. */
 
 import { $, el } from './dom.js';
 import { addWords, currentLanguage, setLanguage, t, translate } from './language.js';
+import * as projector from '../page/projector.js';
+import * as theme from './theme.js';
 import { languages } from '../words/all.js';
 
 const LANGUAGES = /** @type {const} */ ({ zh: ['zh-CN', '中文'], en: ['en', 'EN'] });
@@ -18,7 +20,11 @@ function fillHead(choose) {
     button.addEventListener('click', () => choose(id));
     return button;
   });
-  head.append(el('div', { class: 'prefs apart' }, ...head.querySelectorAll('button.tool'), el('span', { class: 'choice', role: 'group', 'data-t-label': 'language' }, ...buttons)));
+  head.append(el('div', { class: 'prefs apart' }, ...head.querySelectorAll('button.tool'), el('span', { class: 'choice', role: 'group', 'data-t-label': 'language' }, ...buttons),
+    el('button', { id: 'projector', 'data-t': 'projector' }), el('button', { id: 'theme', class: 'icon', 'data-t-label': 'themeNext' }, '◐')));
+  $('projector').onclick = projector.press;
+  $('theme').onclick = theme.next;
+  projector.show();
 }
 
 /** Draws the page, and again after a change of language. @param {() => void} draw */

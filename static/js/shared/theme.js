@@ -2,7 +2,8 @@
 
 import { localStore } from './storage.js';
 
-const THEMES = ['system', 'light', 'dark'];
+// The first press changes what is seen.
+const THEMES = matchMedia('(prefers-color-scheme: dark)').matches ? ['system', 'light', 'dark'] : ['system', 'dark', 'light'];
 let theme = THEMES.includes(localStore.get('theme')) ? localStore.get('theme') : 'system';
 
 function show() {

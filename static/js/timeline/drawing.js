@@ -175,7 +175,7 @@ export class Drawing {
     const { line } = /** @type {Scene} */ (this.#scene);
     const second = lock.height > 30 * u ? lock.base - 3 * u : lock.base;
     marks.append(...this.#words(lock.labels, (row) => top - 6 * u - line * row));
-    this.#name(name, `lock-${i}`, second - 20 * u, second);
+    this.#name(name, `lock-${i}`, second - 22 * u, second);
   }
 
   /** @param {import('./layout.js').StepShape | null} steps @param {Name} name @param {string} key @param {Element} spans @param {Element} marks */

@@ -4,7 +4,7 @@
 /** `gap`: the distance from x. @typedef {{x: number, gap: number, parts: Part[], red: boolean, bold?: boolean}} Wanted */
 /** @typedef {Wanted & {left: number, width: number, row: number}} Placed row 0 is next to the mark */
 
-const GAP = 8;
+const GAP = 4;
 /** More parts do not fit. */
 const MAX_PARTS = 5;
 
@@ -25,15 +25,18 @@ export function placeLabels(wanted, { from, to, lines, measure, comma }) {
   wanted.forEach((label, i) => {
     const width = measure(label.parts.map((part) => part.text).join(comma), label.bold || label.red);
     const next = wanted[i + 1]?.x ?? Infinity;
+    const covers = (/** @type {number} */ x, /** @type {number} */ left, /** @type {number} */ wide) => x > left - 4 && x < left + wide + 4;
+    // A thread from a higher label to its mark crosses no other label.
+    const threads = (/** @type {number} */ left, /** @type {number} */ row) => placed.some((p) => (p.row < row && covers(label.x, p.left, p.width)) || (p.row > row && covers(p.x, left, width)));
     const free = (/** @type {number} */ left, /** @type {number} */ row, /** @type {number[]} */ crossing) => left >= from && left + width <= to
-      && !crossing.some((x) => x > left - 4 && x < left + width + 4)
+      && !crossing.some((x) => covers(x, left, width)) && !(crossing === lines && threads(left, row))
       && !placed.some((p) => p.row === row && left < p.left + p.width + GAP && p.left < left + width + GAP);
     const [start, end] = [label.x + label.gap, label.x - label.gap - width];
-    const ways = start + width + GAP > next && free(end, 0, lines) ? [end, start] : [start, end];
+    const ways = start + width > next && free(end, 0, lines) ? [end, start] : [start, end];
     // Without room beside the mark, as near to it as the edges allow; in the end across lines.
     ways.push(Math.max(from, Math.min(to - width, label.x - width / 2)));
     const places = [lines, []].flatMap((crossing) => [0, 1, 2, 3].flatMap((row) => ways.map((left) => ({ left, row, crossing }))));
-    const { left, row } = places.find((at) => free(at.left, at.row, at.crossing) && (at.row < 2 || !at.crossing.length)) ?? places[0];
+    const { left, row } = places.find((at) => free(at.left, at.row, at.crossing) && (at.row < 2 || !at.crossing.length)) ?? { left: ways[2], row: 0 };
     placed.push({ ...label, left, width, row });
   });
   return placed;

@@ -44,6 +44,7 @@ import { leftAt } from './lock-lanes.js';
  * @property {number} unit a sixteenth of the root's font size
  * @property {number} begin the first moment shown, in microseconds
  * @property {number} span the time shown, in microseconds
+ * @property {boolean} [stepped] each labelled moment has a column, whatever time lies between
  * @property {boolean} dense thinner bars, for a projector
  * @property {(text: string, bold: boolean) => number} measure
  * @property {number} [height] its height, whatever comes; else what it needs
@@ -58,7 +59,7 @@ const [LINE, PLACE, ARC] = [22, 22, 20];
 const DOT = 16;
 /** Heights in units of a bar, a wedge, and the gap between lanes: usually, and on a projector, where the words get the room. */
 const [ROOMY, DENSE] = [{ BAR: 20, WEDGE: 36, GAP: 9 }, { BAR: 14, WEDGE: 26, GAP: 4 }];
-const [GUTTER, NARROW] = [172, 96];
+const [GUTTER, NARROW] = [172, 88];
 /** The events of an open dot. */
 export const OPEN_DOTS = ['read', 'checked'];
 /** The events that are messages to the store, and those to the lock's server. */
@@ -68,8 +69,8 @@ const PHONE = 600;
 /** Room at the right for the words of the last moment. */
 const EDGE = 64;
 
-/** More rows of labels do not fit where the height is given. */
-const MAX_ROWS = 2;
+/** More rows of labels do not fit where the height is given: usually, and where a page is scrolled for them. */
+const [MAX_ROWS, MAX_ROWS_STEPPED] = [2, 3];
 /** Marks nearer to each other than this share a label, in units: usually, and where there are too many rows. */
 const NEAR = [10, 40, 80, 160, 320];
 /** The room for a label above a single lock, where its line has some already. */
@@ -112,20 +113,21 @@ function fillHeight(needs, usual, height) {
 }
 
 /** @param {Room} room @returns {Scene} */
-export function sceneOf({ width, shown, unit, begin, span, dense, measure, model, words, height, comes = NOTHING }) {
+export function sceneOf({ width, shown, unit, begin, span, stepped = false, dense, measure, model, words, height, comes = NOTHING }) {
   const { BAR, WEDGE, GAP } = dense ? DENSE : ROOMY;
   const gutter = (shown < PHONE * unit ? NARROW : GUTTER) * unit;
   const [from, to] = [gutter, width - EDGE * unit];
+  const points = stepped ? columnsOf(model) : [[begin, 0], [begin + span, 1]];
   // What was before is at the edge.
-  const x = (/** @type {number} */ at) => Math.max(from, from + ((to - from) * (at - begin)) / span);
-  const timeAt = (/** @type {number} */ place) => begin + ((place - from) / (to - from)) * span;
+  const x = (/** @type {number} */ at) => Math.max(from, from + (to - from) * between(points, 0, at));
+  const timeAt = (/** @type {number} */ place) => between(points, 1, (place - from) / (to - from));
   const u = (/** @type {number} */ n) => n * unit;
   const crossing = model.arrows.map((arrow) => x(arrow.at));
   const rows = (/** @type {Placed[]} */ labels) => Math.max(0, ...labels.map((label) => label.row + 1));
   const placeWords = (/** @type {Wanted[]} */ wanted, /** @type {number[]} */ lines) => {
     const ways = NEAR.map((near) => () => placeLabels(joinClose(wanted, u(near)), { from: from - u(4), to: width, lines, measure, comma: words.comma }));
     let placed = ways[0]();
-    for (let n = 1; height != null && n < ways.length && rows(placed) > MAX_ROWS; n += 1) placed = ways[n]();
+    for (let n = 1; height != null && n < ways.length && rows(placed) > (stepped ? MAX_ROWS_STEPPED : MAX_ROWS); n += 1) placed = ways[n]();
     return placed;
   };
   const flat = (/** @type {import('./model.js').Span} */ s) => ({ x: x(s.from), width: Math.max(0, x(s.to) - x(s.from)) });
@@ -141,7 +143,7 @@ export function sceneOf({ width, shown, unit, begin, span, dense, measure, model
   const lockLabels = model.locks.map((lock) => placeWords(model.arrows
     .filter((arrow) => arrow.to === 'lock' && (model.locks.length === 1 || arrow.key === lock.key))
     .map((arrow) => ({ x: x(arrow.at), gap: u(8), red: true, parts: [{ at: arrow.at, text: words.arrow(arrow) }] })), crossing));
-  const stepLabels = (/** @type {import('./model.js').Step[]} */ steps) => placeWords(steps.map((step) => ({ x: x(step.at), gap: u(4), red: step.red, bold: true, parts: [{ at: step.at, text: step.red ? `${step.value} !` : step.value }] })), []);
+  const stepLabels = (/** @type {import('./model.js').Step[]} */ steps) => placeWords(steps.map((step) => ({ x: x(step.at), gap: u(3), red: step.red, bold: true, parts: [{ at: step.at, text: step.red ? `${step.value} !` : step.value }] })), []);
   const shelfLabels = stepLabels(model.shelf);
   const rowLabels = stepLabels(model.row);
   const refused = model.arrows.filter((arrow) => arrow.to === 'row');
@@ -217,8 +219,22 @@ export function sceneOf({ width, shown, unit, begin, span, dense, measure, model
     const to = TO_SHELF.includes(event) ? shelf && shelf.base - down(LINE) : TO_LOCK.includes(event) && locks.length === 1 ? locks[0].base - locks[0].height : null;
     return to ? [{ x: place, from: lane.bar + down(BAR), to, at, actor: lane.actor, event }] : [];
   }));
-  const axis = seconds(begin, span).map((s) => ({ x: x(s * 1e6), text: words.seconds(s) }));
+  const axis = stepped ? points.slice(1, -1).map(([at], i) => ({ x: x(at), text: i ? '' : words.seconds(0) })) : seconds(begin, span).map((s) => ({ x: x(s * 1e6), text: words.seconds(s) }));
   return { width, height: y + axisHeight, needed: sum(needs) + LINE, gutter, x, timeAt, line: down(LINE), barHeight: down(BAR), lanes, locks, shelf, row, arrows, messages, axis };
+}
+
+/** A column for each moment that has a label, and one before the first for what was before: their times and places from 0 to 1. @param {Model} model */
+function columnsOf({ lanes, shelf, begin, end }) {
+  const times = [...new Set([...lanes.flatMap(({ ticks }) => ticks), ...shelf.slice(1).filter(({ by }) => !by)].map(({ at }) => at))].sort((a, b) => a - b);
+  const [first = begin, last = begin] = [times[0], times.at(-1)];
+  return [[Math.min(begin, first - 1), 0], ...times.map((at, i) => [at, (i + 1) / times.length]), [Math.max(end, last + 1), 1 + 0.5 / Math.max(1, times.length)]];
+}
+
+/** Where a value of one column of the points lies in the other one; before the first and after the last as between the nearest two. @param {number[][]} points @param {0 | 1} by @param {number} value */
+function between(points, by, value) {
+  const n = points.slice(1, -1).filter((point) => point[by] < value).length;
+  const [a, b] = points.slice(n, n + 2);
+  return a[1 - by] + ((b[1 - by] - a[1 - by]) * (value - a[by])) / (b[by] - a[by] || 1);
 }
 
 /** A read that a later dot would cover stands before it: both moments are seen. @param {LaneShape['dots']} dots by time @param {number} width of a dot @returns {LaneShape['dots']} */
@@ -270,7 +286,7 @@ function wedgeShape(wedge, { x, base, height, measure, unit }) {
 function seconds(begin, span) {
   const all = span / 1e6;
   const step = [0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20].find((s) => all / s <= 8) ?? 60;
-  const first = Math.ceil(begin / 1e6 / step);
+  const first = Math.max(0, Math.ceil(begin / 1e6 / step));
   return Array.from({ length: Math.floor((begin / 1e6 + all) / step) - first + 1 }, (_, i) => Math.round((first + i) * step * 1e5) / 1e5);
 }
 

@@ -43,29 +43,34 @@ export class Picture {
     return { shown, height, family: getComputedStyle(this.host).fontFamily };
   }
 
+  /** The width that time has, in pixels. */
+  timeWidth() {
+    return this.host.clientWidth - this.#gutter;
+  }
+
   /**
    * `live`: more may come; `moves`: keep the moving cursor in sight; `scaled`: its times are real; `span`: the time shown, where another
-   * picture has the same; `begin`: its first moment; `scale`: smaller than 1 so that two pictures fit; `dense`, `height`, `comes`: see
+   * picture has the same; `begin`: its first moment; `stepped`: all of it in the width that there is, a column for each labelled moment; `scale`: smaller than 1 so that two pictures fit; `dense`, `height`, `comes`: see
    * layout.js.
    * @param {Model} model @param {number} cursor in microseconds
-   * @param {{live: boolean, moves: boolean, scaled: boolean, span?: number, begin?: number, scale?: number, dense?: boolean, height?: number, comes?: import('./layout.js').ServerLanes}} how
+   * @param {{live: boolean, moves: boolean, scaled: boolean, span?: number, begin?: number, stepped?: boolean, scale?: number, dense?: boolean, height?: number, comes?: import('./layout.js').ServerLanes}} how
    * @param {{shown: number, family: string}} [room]
    */
-  draw(model, cursor, { live, moves, scaled, span = spanOf(model.end, live), begin = 0, scale = 1, dense = false, height, comes }, { shown, family } = this.room()) {
+  draw(model, cursor, { live, moves, scaled, span = spanOf(model.end, live), begin = 0, stepped = false, scale = 1, dense = false, height, comes }, { shown, family } = this.room()) {
     const root = parseFloat(getComputedStyle(document.documentElement).fontSize) * scale;
     this.host.style.setProperty('--scale', String(scale));
     const unit = root / 16;
-    const width = Math.max(shown, (dense || shown < PHONE_WIDTH * unit ? PHONE_WIDTH : MIN_WIDTH) * unit);
+    const width = stepped ? shown : Math.max(shown, (dense || shown < PHONE_WIDTH * unit ? PHONE_WIDTH : MIN_WIDTH) * unit);
     const names = this.#names(model, cursor, shown < MIN_WIDTH / 2);
-    const now = JSON.stringify([scaled, width, unit, begin, span, dense, height, comes, t('language'), names.lanes.map((lane) => lane.detail)]);
+    const now = JSON.stringify([scaled, stepped, width, unit, begin, span, dense, height, comes, t('language'), names.lanes.map((lane) => lane.detail)]);
     const isNew = model !== this.#model || now !== this.#shown;
     if (isNew) {
       const measure = (/** @type {string} */ text, /** @type {boolean} */ bold) => {
         pen.font = `${bold ? 700 : 400} ${1.25 * root}px ${family}`;
         return pen.measureText(text).width;
       };
-      const words = { tick: (/** @type {any} */ e) => t('tick', e), arrow: (/** @type {any} */ a) => t('arrow', a), seconds: (/** @type {number} */ s) => (scaled ? (span < SHOW_MS_BELOW_US ? `${Math.round(s * 1e5) / 100} ms` : `${s} s`) : s === 0 ? t('unscaled') : ''), stopped: t('laneNow', 'stopped'), comma: t('comma') };
-      const scene = sceneOf({ width, shown, unit, begin, span, dense, height, comes, measure, model, words });
+      const words = { tick: (/** @type {any} */ e) => t('tick', e), arrow: (/** @type {any} */ a) => t('arrow', a), seconds: (/** @type {number} */ s) => (scaled && !stepped ? (span < SHOW_MS_BELOW_US ? `${Math.round(s * 1e5) / 100} ms` : `${s} s`) : s === 0 ? t('unscaled') : ''), stopped: t('laneNow', 'stopped'), comma: t('comma') };
+      const scene = sceneOf({ width, shown, unit, begin, span, stepped, dense, height, comes, measure, model, words });
       this.needed = scene.needed;
       [this.#lastWords, this.#gutter] = [lastWordsOf(scene), scene.gutter];
       this.#drawing.drawScene(scene, names, unit, t('comma'));

@@ -6,7 +6,6 @@
 
 import { choose } from './choose.js';
 import { shortStatement } from './deadlock.js';
-import * as classWords from './class.js';
 import * as firstViewWords from './first-view.js';
 import * as lessonWords from './lesson.js';
 import * as faultWords from './faults.js';
@@ -28,11 +27,11 @@ function stepIn(value, lang) {
 const zh = {
   ...firstViewWords.zh,
   ...lessonWords.zh,
-  ...classWords.zh,
   settings: '这一场怎么跑',
   figures: '卖出与库存减少', close: '关闭',
   up: '正常', down: '停了', unknown: '不知道',
   role: (role) => choose({ primary: '主', replica: '从', writer: '写', standby: '备', leader: 'Leader', follower: 'Follower' }, role) ?? role,
+  themeNext: '明暗',
   theme: (name) => `明暗：${choose({ system: '跟随系统', light: '亮', dark: '暗' }, name)}`,
 
   promiseLong: (p) => choose({
@@ -52,7 +51,7 @@ const zh = {
   starting: '正在重置库存…',
   lost: (done, all) => `连接断了，正在接上；那边照常在跑（${done} / ${all}）。`,
   exact: '分毫不差：卖出多少，库存就减少多少。', exactOnly: '这一场没有超卖：卖出多少，库存就减少多少。这一课说的是另一件事，这一场看不出来。',
-  oversold: (n) => `对不上：有 ${n} 件卖给了人，库存却没有减少。`,
+  oversold: (sold, left, over, isTooMany) => (isTooMany ? `库存没有这么多：卖给了 ${sold} 人，多卖了 ${over} 件。` : `${sold} 人都买到了，库存却还显示 ${left} 件：${over === left ? '这些' : `其中 ${over} 件`}会再卖给别人。`),
   failing: (n) => `有 ${n} 次出错，这一场不能算数。`,
   cancelled: (done, all) => `取消了，停在 ${done} / ${all}。`,
   reason: (why) => reasonText('zh', why), failed: (why) => (isCancelled(why) ? '已取消。' : `没有跑成：${reasonText('zh', why)}`),
@@ -63,7 +62,7 @@ const zh = {
 
   shelf: '库存', absent: '停了', version: (v) => `版本 ${v}`, reset: (n) => `重置为 ${n}`,
   buy: '买一件', buyTwo: '两人同时买', buyTwoWhy: '两个请求一起出发，各在临界区停留至少 200 ms',
-  token: '管理口令', tokenWanted: '这一步要管理口令。',
+  token: '管理口令', tokenWanted: '这一步要管理口令。', tokenAt: '用 lab 打印的第一个地址打开页面，就不用输。',
   bought: '买到了', left: (n) => `剩 ${n}`, waited: (ms) => `等 ${ms} ms`, held: (ms) => `停留 ${ms} ms`,
   lockLost: (n) => `解锁时锁已丢 ${n} 次`,
   beyond: '课程之外',
@@ -77,9 +76,10 @@ const zh = {
   mark: (p) => choose({ unsafe: '一个实例就超卖', 'one-process': '一个实例不超卖，三个超卖', lease: '租约到期前不超卖', safe: '几个实例都不超卖' }, p),
   addressHelp: '地址记着这一课和它的设置，可以收藏、可以发给别人。',
 
+  classTitle: '一起做', classLink: '全班一起做：每人一条线，手机也能来', called: '老师叫大家到这一课。',
   docsTitle: '接口', mineTitle: '自己的锁', limitsTitle: '限流', limitsSend: (n) => `发 ${n} 个请求`, limitsSaid: (through, refused, failed) =>
     `放行 ${through}，拒绝 ${refused}${failed ? `，出错 ${failed}` : ''}`,
-  limitsClaim: '每个请求画在它得到回答的时刻，每 100 ms 一列：● 放行（上），× 很遗憾，没抢到（下）；虚线从发出的时刻开始，那是在排队等。秒数后面是那一秒放行了几个。每 20 ms 发一个。桶画的是此刻：● 是里面的令牌、排队的或进去的，空圈是空位。',
+  limitsClaim: '每个请求画在它得到回答的时刻，每 100 ms 一列：● 放行（上），× 拒绝（下）；虚线从发出的时刻开始，那是在排队等。秒数后面是那一秒放行了几个。每 20 ms 发一个。桶画的是此刻：● 是里面的令牌、排队的或进去的，空圈是空位。',
   limitsNow: ({ through, refused, waiting }) => `这一秒：放行 ${through}，拒绝 ${refused}${waiting == null ? '' : `，等着 ${waiting}`}`,
   limitsNginx: '这个限流在 nginx 那里，这里只有一个实例。',
   limiter: (id) => choose({
@@ -97,7 +97,7 @@ const zh = {
   }, id),
 
   errataTitle: '勘误', errataClaim: '原文写错的地方：每条一句话，和演示它的那一课。', errataTerms: '第 5 章的定义',
-  glossaryTitle: '术语', glossaryClaim: '第 5 章的锁分类：每一种一句话，和看得到它的那一课。原文的定义有错的，写在下面。', glossaryLesson: (id) => `第 ${id} 课 →`,
+  glossaryTitle: '术语', glossaryClaim: '第 5 章的锁分类：每一种一句话，和看得到它的那一课。原文的定义有错的，写在下面。', glossaryLesson: (id) => `看这一课（${id}）→`,
   cacheTitle: '浏览器缓存', cacheAgain: '再来一次',
   cacheClaim: '先看过期没有，再比 ETag，再比 Last-Modified。',
   cacheNote: (id) => choose({
@@ -114,8 +114,8 @@ const zh = {
   at: (s) => `${s} s`, unscaled: '一步一格，不按时间',
   lanes: '时间线', cursor: '时间',
   lockLane: '锁', rowLane: '行.fence', asSentences: '用文字看这一遍',
-  laneNow: (kind) => choose({ waits: '在等', inside: '在临界区', shared: '在临界区', vain: '尝试', shut: '被行挡住', leaves: '写完了', stopped: '停住了' }, kind) ?? '',
-  lockNow: (held) => (held ? `${held.owner}${held.count > 1 ? ` ×${held.count}` : ''}${held.left < 0 || held.left > 99_000 ? '' : ` 剩 ${(held.left / 1000).toFixed(1)} s`}` : '空着'),
+  laneNow: (kind) => choose({ waits: '等待中', inside: '在临界区', shared: '在临界区', vain: '尝试', shut: '被行挡住', leaves: '写完了', stopped: '停住了' }, kind) ?? '',
+  lockNow: (held) => (held ? `${held.owner}${held.count > 1 ? ` ×${held.count}` : ''}${held.left < 0 || held.left > 99_000 ? '' : ` 剩 ${(held.left / 1000).toFixed(1)} s`}` : '空闲'),
   tick: (e) => choose({
     waits: e.value === 'self' ? '等自己' : '等', statement: shortStatement(e.value), error: e.value, watched: 'WATCH', read: `读 ${e.value ?? ''}`, written: `写 ${e.value ?? ''}`, checked: e.owner ? `GET = ${e.owner}` : '查：没有订单', deleted: 'DEL',
     released: e.value ?? '解锁', lost: e.value === 'unseen' ? 'DEL：键已不在' : '不是我的', conflict: e.value ?? '被抢先', 'refused-by-row': '409', committed: '提交', failed: lessonWords.refusalText('zh', e.value), retries: `重试 ${e.value}`, sold: '卖出',
@@ -143,15 +143,15 @@ const zh = {
 const en = {
   ...firstViewWords.en,
   ...lessonWords.en,
-  ...classWords.en,
-  settings: 'How to run it', figures: 'Sold and gone', close: 'Close',
+  settings: 'How to run it', figures: 'What was sold, and what the stock fell by', close: 'Close',
   up: 'up', down: 'down', unknown: 'unknown',
   role: (role) => role,
+  themeNext: 'Theme',
   theme: (name) => `Theme: ${name}`,
 
   promiseLong: (p) => choose({
     unsafe: 'Anybody may step in between the read and the write.', 'one-process': 'On one machine, one at a time gets in.',
-    lease: 'One at a time gets in, until the lease ends.', safe: 'On any number of machines, what is sold is gone from the shelf.',
+    lease: 'One at a time gets in, until the lease ends.', safe: 'On any number of machines, the stock falls by what is sold.',
   }, p),
   stop: '.', colon: ': ', comma: ', ',
   needs: (servers) => `needs ${servers}`,
@@ -161,12 +161,12 @@ const en = {
   run: 'Run', cancel: 'Cancel',
   alone: 'There is one instance here, so a run goes to that one. For three, start oversell lab.',
 
-  sold: 'Sold', gone: 'Gone', over: 'Oversold', errors: 'errors', soldOut: 'sold out', noAnswer: 'unanswered',
+  sold: 'Sold', gone: 'Stock fell by', over: 'Oversold', errors: 'errors', soldOut: 'sold out', noAnswer: 'unanswered',
   waitsFor: (servers) => `${servers} is down; this lesson waits for it.`,
   starting: 'Resetting the stock…',
   lost: (done, all) => `Connection lost, trying again; the run itself goes on (${done} / ${all}).`,
-  exact: 'Exact: what was sold is what is gone from the shelf.', exactOnly: 'This run has not oversold: as many are gone as were sold. What this lesson claims is something else, which no run shows.',
-  oversold: (n) => `They disagree: ${n} ${n === '1' ? 'was' : 'were'} sold and never left the shelf.`,
+  exact: 'Exact: the stock fell by what was sold.', exactOnly: 'This run has not oversold: the stock fell by what was sold. What this lesson claims is something else, which no run shows.',
+  oversold: (sold, left, over, isTooMany) => (isTooMany ? `There were not so many: ${sold} people have one, which is ${over} too many.` : `${sold} people have one, and the stock still says ${left}: ${over === left ? 'these' : `${over} of them`} will be sold again.`),
   failing: (n) => `${n} requests failed; this run proves nothing.`,
   cancelled: (done, all) => `Cancelled at ${done} / ${all}.`,
   reason: (why) => why, failed: (why) => (isCancelled(why) ? 'Cancelled.' : `The run did not work: ${why}`),
@@ -175,9 +175,9 @@ const en = {
   watch: 'Watch it',
   plan: (p) => `${p.target === 'three' ? 'three' : 'one'} · ${p.threads} × ${p.loops} · hold ${p.hold_ms} ms · stock ${p.count}`,
 
-  shelf: 'Shelf', absent: 'down', version: (v) => `version ${v}`, reset: (n) => `Reset to ${n}`,
+  shelf: 'Stock', absent: 'down', version: (v) => `version ${v}`, reset: (n) => `Reset to ${n}`,
   buy: 'Buy one', buyTwo: 'Two buy at once', buyTwoWhy: 'two requests leave together and stay inside for at least 200 ms each',
-  token: 'Admin token', tokenWanted: 'This needs the admin token.',
+  token: 'Admin token', tokenWanted: 'This needs the admin token.', tokenAt: 'Open the first address that the lab prints, and it is not asked for.',
   bought: 'bought', left: (n) => `${n} left`, waited: (ms) => `waited ${ms} ms`, held: (ms) => `held ${ms} ms`,
   lockLost: (n) => `${n} unlocks found the lock lost`, beyond: 'beyond the course',
   retries: (n) => (String(n) === '1' ? '1 retry' : `${n} retries`), fence: (n) => `token ${n}`,
@@ -193,6 +193,7 @@ const en = {
   }, p),
   addressHelp: 'The address holds the lesson and its settings: keep it, or send it to somebody.',
 
+  classTitle: 'Together', classLink: 'Try it with the whole class: a lane for each person, phones too', called: 'The teacher has called everybody to this lesson.',
   docsTitle: 'API', mineTitle: 'Your own lock', limitsTitle: 'Limits', limitsSend: (n) => `Send ${n} requests`, limitsSaid: (through, refused, failed) =>
     `${through} let through, ${refused} refused${failed ? `, ${failed} failed` : ''}`,
   limitsClaim: 'Each request at the time of its answer, in columns of 100 ms: ● let through (above), × refused (below); a dotted line begins where a request was sent that has waited. Beside each second: how many were let through in it. One is sent every 20 ms. Each bucket is drawn as it is at the moment: ● tokens, or those who wait or are inside; a ring is a free place.',
@@ -213,7 +214,7 @@ const en = {
   }, id),
 
   errataTitle: 'Errata', errataClaim: 'What the course has wrong: a sentence for each, and the lesson that shows it.', errataTerms: '第 5 章的定义',
-  glossaryTitle: 'Glossary', glossaryClaim: 'The kinds of locks in chapter 5: a sentence for each, and the lesson that shows it. Where the text defines one wrongly, it says so.', glossaryLesson: (id) => `Lesson ${id} →`,
+  glossaryTitle: 'Glossary', glossaryClaim: 'The kinds of locks in chapter 5: a sentence for each, and the lesson that shows it. Where the text defines one wrongly, it says so.', glossaryLesson: (id) => `The lesson (${id}) →`,
   cacheTitle: 'The browser’s cache', cacheAgain: 'Once more',
   cacheClaim: 'First whether it has expired, then the ETag, then Last-Modified.',
   cacheNote: (id) => choose({
@@ -228,7 +229,7 @@ const en = {
   replayLive: 'Playing…',
   flaw: 'Flaw', cured: 'Cure',
   play: 'Play', pause: 'Pause', back: 'The caption before (Shift: the moment before)', forward: 'The next caption (Shift: the next moment)', speed: 'Speed', slower: (n) => (n === 1 ? 'as it was' : `${n} × slower`),
-  at: (s) => `${s} s`, unscaled: 'one step after the other: time is not to scale',
+  at: (s) => `${s} s`, unscaled: 'one step each, not to scale',
   lanes: 'Timeline', cursor: 'Time',
   lockLane: 'Lock', rowLane: 'row.fence', asSentences: 'The same in words',
   laneNow: (kind) => choose({ waits: 'waits', inside: 'inside', shared: 'inside', vain: 'tries', shut: 'shut out', leaves: 'has written', stopped: 'stands still' }, kind) ?? '',
@@ -243,7 +244,7 @@ const en = {
   replayInside: (n) => (n > 1 ? `At most ${n} were inside at once. ` : 'Never more than one inside. '),
   replayApart: 'This time it did not go as it does.',
   told: (e) => {
-    const who = choose({ lock: `Lock${lessonWords.nodeName(e.key)}`, stock: 'Shelf', row: 'Row', step: '' }, e.actor) ?? e.actor;
+    const who = choose({ lock: `Lock${lessonWords.nodeName(e.key)}`, stock: 'Stock', row: 'Row', step: '' }, e.actor) ?? e.actor;
     const text = choose({
       start: `starts (${e.value ?? ''})`, waits: 'waits for the lock', refused: 'does not get the lock', taken: 'has the lock', locked: 'is inside', read: `reads ${e.value ?? ''}`, written: `writes ${e.value ?? ''}`, sent: `sends ${e.value ?? ''}`,
       checked: e.owner ? `looks whose lock it is: ${e.owner}` : 'asks for the order, and finds none', deleted: e.value === 'foreign' ? `deletes the lock of ${e.owner ?? 'another'}` : 'deletes its lock', released: 'unlocks', lost: 'finds that the lock is no longer its own',

@@ -1,4 +1,4 @@
-/** The words of the class's page in both languages. */
+/** The words of the class's page in both languages, beside those that other pages need too. */
 
 import { choose } from './choose.js';
 
@@ -6,7 +6,7 @@ import { choose } from './choose.js';
 
 /** @type {import('./all.js').Words} */
 export const zh = {
-  classTitle: '一起做', classLessons: '一起做的课', classLink: '全班一起做：每人一条线，手机也能来', classBack: '回到这一课',
+  classLessons: '一起做的课', classBack: '回到这一课',
   classAct: (name) => choose({
     semaphore: '来一个人', 'semaphore-10': '来十个人', read: '来读一个', write: '来写一个', latch: '班长来了', countdown: '出来一位同学',
     fair: '来一个人', 'fair-5': '来五个人', set: '关上栅栏', wait: '来一个等的', 'wait-5': '来五个等的', remove: '移除栅栏',
@@ -38,20 +38,19 @@ export const zh = {
   classNoGuess: '看前面的屏幕。', classGuessed: '记下了；可以改。',
   className: '你的名字', classNameWanted: '先写名字。',
   classTimes: ({ waited, inside, over, passed, failed }) => (failed ? `等了 ${waited} 秒，没等到` : passed ? `等了 ${waited} 秒，过去了`
-    : inside == null ? `在等，${waited} 秒了` : over ? `等了 ${waited} 秒，在里面 ${inside} 秒，出来了` : `在里面，${inside} 秒了（等了 ${waited} 秒）`),
-  called: '老师叫大家到这一课。',
+    : inside == null ? `等待中，${waited} 秒了` : over ? `等了 ${waited} 秒，在里面 ${inside} 秒，出来了` : `在里面，${inside} 秒了（等了 ${waited} 秒）`),
   deskSummary: (here, waiting) => `讲台：${here} 人在${waiting ? `，${waiting} 个在排队` : ''}`, deskToken: '讲台（要口令）',
   deskLesson: '叫大家去哪一课', deskCall: '大家到这一课', deskCalled: (lesson) => `已叫大家到 ${lesson}。`, deskClear: (n) => `清空排队（${n}）`, deskCleared: (n) => `结束了 ${n} 个在排队的。`,
   deskShow: (lesson, running) => `给大家看 ${lesson}${running ? '（正在演）' : ''}`, deskShown: (who, lesson) => `大家在看${who}的 ${lesson}。`,
   deskWaits: (who, what, s) => `${who}：${what}，${s} 秒左右后开始`, deskSomebody: '有人（没开页面）',
-  classWords: '用文字看', classWaits: '在等', classSaid: (who, times) => `${who}：${times}`, seconds: (s) => `${s} 秒`,
+  classWords: '用文字看', classWaits: '等待中', classSaid: (who, times) => `${who}：${times}`, seconds: (s) => `${s} 秒`,
   herdRun: '来一次：1 个持有，50 个排队', herdBusy: '正在排队、释放锁…', herdParent: '都监听父节点：', herdPredecessor: '只监听前一个：',
   herdSaid: (sum, times, mean) => `释放锁 ${times} 次，共唤醒 ${sum} 次，平均每次 ${mean} 个`,
 };
 
 /** @type {import('./all.js').Words} */
 export const en = {
-  classTitle: 'Together', classLessons: 'Lessons to try together', classLink: 'Try it with the whole class: a lane for each person, phones too', classBack: 'To the lesson',
+  classLessons: 'Lessons to try together', classBack: 'To the lesson',
   classAct: (name) => choose({
     semaphore: 'One comes', 'semaphore-10': 'Ten come', read: 'One reads', write: 'One writes', latch: 'The monitor comes', countdown: 'A student leaves the room',
     fair: 'One comes', 'fair-5': 'Five come', set: 'Set the barrier', wait: 'One waits', 'wait-5': 'Five wait', remove: 'Remove the barrier',
@@ -84,7 +83,6 @@ export const en = {
   className: 'Your name', classNameWanted: 'Type your name first.',
   classTimes: ({ waited, inside, over, passed, failed }) => (failed ? `waited ${waited} s in vain` : passed ? `waited ${waited} s, and went on`
     : inside == null ? `waiting for ${waited} s` : over ? `waited ${waited} s, was inside for ${inside} s, and has left` : `inside for ${inside} s (waited ${waited} s)`),
-  called: 'The teacher has called everybody to this lesson.',
   deskSummary: (here, waiting) => `The teacher’s desk: ${here} here${waiting ? `, ${waiting} in the queue` : ''}`, deskToken: 'The teacher’s desk (needs the token)',
   deskLesson: 'The lesson to call everybody to', deskCall: 'Everybody to this lesson', deskCalled: (lesson) => `Everybody is called to ${lesson}.`, deskClear: (n) => `Clear the queue (${n})`, deskCleared: (n) => `${n} that waited are ended.`,
   deskShow: (lesson, running) => `Show ${lesson} to all${running ? ' (it is being played)' : ''}`, deskShown: (who, lesson) => `Everybody watches ${lesson} by ${who}.`,

@@ -11,7 +11,7 @@ export function shortStatement(sql = '') {
 
 /** @type {import('./all.js').Words} */
 export const zh = {
-  deadlockTitle: '在真的 MySQL 上演一遍', deadlockIdle: '按一下，有问题的和修正后的都在真的 MySQL 上演一遍，并排比一比。', deadlockOrder: '两个事务依次发出的语句',
+  deadlockTitle: '在真实的 MySQL 上演一遍', deadlockIdle: '按一下，有问题的和修正后的都在真实的 MySQL 上演一遍，并排比一比。', deadlockOrder: '两个事务依次发出的语句',
   deadlockVictim: ({ victim, error, committed }) => (error === 1213
     ? `死锁：InnoDB 回滚了 ${victim}（错误 ${error}），${committed} 提交了。`
     : `${victim} 等锁超时（错误 ${error}），没有提交；${committed} 提交了。`),

@@ -6,11 +6,11 @@ import { refusalText } from './replay-events.js';
 /** @type {import('./all.js').Words} */
 export const zh = {
   raceAgain: '再演一遍',
-  raceIdle: (s) => `在真的服务器上演，有问题的和修正后的一起，约 ${s} 秒。`,
+  raceIdle: (s) => `在真实的服务器上演，有问题的和修正后的一起，约 ${s} 秒。`,
   raceOrdered: ({ sold }) => (sold > 1 ? `一个人下了 ${sold} 单。` : '一个人一单。'),
-  legendOf: (kind) => choose({ waits: '在等', inside: '在临界区', leaves: '写完，还没解锁', overlap: '和别人同时在临界区，或用旧值', stopped: '停住', shared: '一起在临界区（允许）', vain: '失败的一次尝试', shut: '自以为在临界区，令牌已旧', wedge: '锁：谁的，还剩多少租约', message: '发给服务器', carry: '读到的旧值，盖掉了别人的写', arrow: '作用在锁或行上', open: '读', full: '写或其他一步', place: '在排队', red: '红：错在这一步', times: '×2：重入的次数', repeated: '× 3：连着 3 次', bang: '!：没有少' }, kind), legend: '图例',
+  legendOf: (kind) => choose({ waits: '等待中', inside: '在临界区：从拿到锁或读到库存，到写完', leaves: '写完，还没解锁', overlap: '和别人同时在临界区，或用旧值', stopped: '停住', shared: '一起在临界区（允许）', vain: '失败的一次尝试', shut: '自以为在临界区，令牌已旧', wedge: '锁：谁的，还剩多少租约', message: '发给服务器', carry: '读到的旧值，盖掉了别人的写', arrow: '作用在锁或行上', open: '读', full: '写或其他一步', place: '在排队', red: '红：错在这一步', times: '×2：重入的次数', repeated: '× 3：连着 3 次', bang: '!：库存没有减少' }, kind), legend: '图例',
   bothFlaw: '时间线：有问题', bothCure: '时间线：修正后',
-  replayOther: (lesson, which) => `正在演第 ${lesson} 课（${which}），演完才能演这一课。`,
+  replayOther: (lesson, which) => `正在演 ${lesson}（${which}），演完才能演这一课。`,
   why: '为什么：', cureIs: '修正：',
   anomaly: (name) => choose({
     'late-release': '这叫误删：迟到的释放（late release）。', 'lost-update': '这叫丢失更新（lost update）。',
@@ -21,19 +21,19 @@ export const zh = {
     herd: '这叫羊群效应：释放一次，等待的全被唤醒（herd effect）。', serialized: '这叫多余的排队：能同时读的也一个个来（needlessly serialized）。',
   }, name),
   guessRight: (answer) => `猜对了：${answer}`, guessAnswer: (answer) => `答案：${answer}`,
-  linesFlaw: '真的发出的：有问题', linesCure: '真的发出的：修正后', linesRefused: '· 没抢到', linesUnlisted: '· 由锁库发出，没有逐条列出', linesForeign: (owner) => `· 删的是 ${owner} 的`,
+  linesFlaw: '实际发出的语句（有问题）', linesCure: '实际发出的语句（修正后）', linesRefused: '· 没抢到', linesUnlisted: '· 由锁库发出，没有逐条列出', linesForeign: (owner) => `· 删的是 ${owner} 的`,
   lineSpoken: ({ event, value, token }) => choose({
     locked: `拿到锁${token ? `，令牌 ${token}` : ''}`, waits: '等', released: '解锁', lost: '解锁：锁已经不是它的', 'refused-by-row': '行拒绝：令牌太旧', failed: `失败：${refusalText('zh', value)}`,
     stopped: '停住了', continued: '继续执行', statement: value ?? '',
   }, event),
-  linesSent: '真的发出的', linesLongLease: '（十分钟：这里只由时钟让它到期）', scheduleOpen: '你来排顺序', scheduleClose: '收起',
-  timingOpen: '拖动时间', timingTitle: '拖动时间：松手就在真的服务器上演', timingAt: 'A 停在：', timingLocked: '拿到锁，还没读', timingRead: '读完，还没写', timingWritten: '写完，还没解锁',
+  linesSent: '实际发出的语句', linesLongLease: '（十分钟：这里只由时钟让它到期）', scheduleOpen: '你来排顺序', scheduleClose: '收起',
+  timingOpen: '拖动时间', timingTitle: '拖动时间：松手就在真实的服务器上演', timingAt: 'A 停在：', timingLocked: '拿到锁，还没读', timingRead: '读完，还没写', timingWritten: '写完，还没解锁',
   timingPause: 'A 停多久', timingLease: '租约多长', timingAfter: 'B 多久后来', timingIs: (s) => `${s} 秒`, timingKept: '这样的时间没有超卖：A 停得比租约短，或者停的时候还没读、已经写完。',
   next: (name, place) => `下一课${place ? `（${place}）` : ''}：${name} →`, spineEnd: '90 分钟到此为止：没有锁、锁错地方、锁会到期、锁也要令牌。还可以看：', spineLibraries: '现成的锁（§2.10）', spineTable: '用表做锁（第 4 章）', ninety: '90 分钟', ninetyDone: (seen, all, minutes) => `${seen} / ${all}${minutes ? ` · 还要 ${minutes} 分钟` : ''}`, ninetySeen: '演过了',
-  sharedReplay: (id) => `全班在看第 ${id} 课的竞态。`,
+  sharedReplay: (id) => `全班在看 ${id} 的竞态。`,
   votes: (n) => ` · ${n} 人`, votesAsk: '让全班猜', votesAsked: (n) => `手机在猜：${n} 人`,
   besideLink: '并排跑这几种', noButton: '这一课没有按钮：读一读，或者在终端里亲手做。', verdictAny: '全部',
-  searchFound: (n) => `找到 ${n} 课`, loadTitle: '再跑一场：很多人同时买',
+  searchFound: (n) => `找到 ${n} 课`, loadTitle: ({ threads, loops }) => (threads === 1 ? `一个人，买 ${loops} 次` : '再跑一场：很多人同时买'), sayWhy: (id, isOversold) => `${isOversold ? '为什么' : '两个人同时买呢'}？看两个人的竞态（${id}）`, raceErrata: '原文在这里写错的：',
 };
 
 /** @type {import('./all.js').Words} */
@@ -41,7 +41,7 @@ export const en = {
   raceAgain: 'Play again',
   raceIdle: (s) => `Played on the real servers, the flaw and its cure together, in about ${s} s.`,
   raceOrdered: ({ sold }) => (sold > 1 ? `${sold} orders of one user. ` : 'One order of one user. '),
-  legendOf: (kind) => choose({ waits: 'waits', inside: 'inside', leaves: 'has written, not unlocked yet', overlap: 'inside with another, or on a stale value', stopped: 'stopped', shared: 'inside with others, as allowed', vain: 'a vain attempt', shut: 'believes to be inside; its token is old', wedge: 'lock: its owner, and the rest of its lease', message: 'sent to the server', carry: 'a stale value that overwrites another', arrow: 'hits the lock or the row', open: 'a read', full: 'a write or another step', place: 'in the queue', red: 'red: this step did it', times: '×2: held how often', repeated: '× 3: three times in a row', bang: '!: nothing has left' }, kind), legend: 'Legend',
+  legendOf: (kind) => choose({ waits: 'waits', inside: 'inside: from the lock, or the read, to the write', leaves: 'has written, not unlocked yet', overlap: 'inside with another, or on a stale value', stopped: 'stopped', shared: 'inside with others, as allowed', vain: 'a vain attempt', shut: 'believes to be inside; its token is old', wedge: 'lock: its owner, and the rest of its lease', message: 'sent to the server', carry: 'a stale value that overwrites another', arrow: 'hits the lock or the row', open: 'a read', full: 'a write or another step', place: 'in the queue', red: 'red: this step did it', times: '×2: held how often', repeated: '× 3: three times in a row', bang: '!: the stock is not less' }, kind), legend: 'Legend',
   bothFlaw: 'Timeline: flaw', bothCure: 'Timeline: cure',
   replayOther: (lesson, which) => `Lesson ${lesson} (${which}) is being played; this one can be once it is over.`,
   why: 'Why: ', cureIs: 'The cure: ',
@@ -66,5 +66,5 @@ export const en = {
   sharedReplay: (id) => `The class watches the race of lesson ${id}.`,
   votes: (n) => ` · ${n}`, votesAsk: 'Ask the class', votesAsked: (n) => `Phones guess: ${n}`,
   besideLink: 'Run these side by side', noButton: 'This lesson has no button: read it, or do it by hand in a terminal.', verdictAny: 'all',
-  searchFound: (n) => `${n} lessons`, loadTitle: 'And a run: many who buy at once',
+  searchFound: (n) => `${n} lessons`, loadTitle: ({ threads, loops }) => (threads === 1 ? `One buyer, ${loops} times` : 'And a run: many who buy at once'), sayWhy: (id, isOversold) => `${isOversold ? 'Why' : 'And two at once'}? See the race of two (${id})`, raceErrata: 'What the text has wrong here:',
 };

@@ -208,6 +208,6 @@ export const en = {
   stepAsks: (path) => `requests ${path}`,
   meansOrders: (n) => `${n} ${n === 1 ? 'order' : 'orders'} of this voucher`,
   meansVouchersLeft: (n) => (n < 0 ? `${n} left: oversold` : `${n} left`),
-  meansLeft: (n) => `${n} on the shelf`,
+  meansLeft: (n) => `${n} in stock`,
   meansNodes: (n) => `${n} such ${n === 1 ? 'node' : 'nodes'}`,
 };
