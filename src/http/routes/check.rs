@@ -22,6 +22,7 @@ use crate::{
     http::{job_summary::JobSummary, terms::Terms, visitor::Visitor},
     own_lock,
     section::Deduction,
+    server::Server,
     stock::{self, Strategy},
 };
 
@@ -110,9 +111,16 @@ async fn deduct(
         job = app.with_visit(job, "/check/lock", strategy.slug);
     }
     let _under_way = app.requests_by_product.count(job.request.stock_id);
-    let result = strategy.deduct(&app.ctx, &job).await;
+    let deducted = async {
+        if strategy.spec.needs.contains(&Server::ZooKeeper) {
+            stock::check_product_was_there(&app.ctx, job.request.stock_id).await?;
+        }
+        strategy.deduct(&app.ctx, &job).await
+    };
+    let result = deducted.await;
     metrics.record_job(&job, &result);
     let deducted = result?;
+    app.metrics.count_sale(job.request.stock_id);
     let (entered_us, left_us) = job.observation.inside_us().unzip();
     let sold = DeductionBody {
         took: JobSummary::new(app, AnswerOutcome::Sold, strategy.slug, &job),
