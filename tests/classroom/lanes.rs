@@ -1,7 +1,7 @@
 //! The class page: one stream with the events of three instances, and people sent by one button.
 
 use crate::support::{
-    http::{ask, ask_json},
+    http::{ask, ask_json, new_client},
     labs::query_redis,
     *,
 };
@@ -12,7 +12,7 @@ use oversell_lab::{
     lab::{Lab, Options, Part},
 };
 use parking_lot::Mutex;
-use reqwest::{Client, StatusCode};
+use reqwest::StatusCode;
 use serde_json::{Value, json};
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -94,7 +94,7 @@ impl Drop for Watcher {
 
 /// Sends these people; returns the answer.
 async fn send(base: &str, body: &Value) -> Result<(StatusCode, Value)> {
-    let answer = Client::new().post(format!("{base}/classroom/visits")).json(body);
+    let answer = new_client().post(format!("{base}/classroom/visits")).json(body);
     let answer = answer.header("accept", "application/json").send().await?;
     Ok((answer.status(), answer.json().await.unwrap_or_default()))
 }
@@ -237,7 +237,7 @@ async fn people_who_cannot_be_sent_are_refused_by_field_and_rule() -> Result<()>
             ensure!(status == StatusCode::BAD_REQUEST && named, "{body}: {status} {answer}");
         }
         let asked = format!("{base}/classroom/qr.svg?url=javascript:1");
-        let status = Client::new().get(asked).send().await?.status();
+        let status = new_client().get(asked).send().await?.status();
         ensure!(status == StatusCode::BAD_REQUEST, "a code of anything: {status}");
 
         // The monitors wait for six people who do not come.

@@ -1,12 +1,15 @@
 //! How many requests each limit admits, and when.
 
-use crate::support::{http::ask, *};
+use crate::support::{
+    http::{ask, new_client},
+    *,
+};
 use futures::future::join_all;
 use oversell::{
     classroom::limits::{self, NGINX_ONLY_ROUTES, REQUESTS_PER_SECOND},
     error::Error,
 };
-use reqwest::{Client, StatusCode};
+use reqwest::StatusCode;
 use std::time::Instant;
 
 /// Checks that one limit of `REQUESTS_PER_SECOND` could have admitted this burst. The longer the burst took, the more it may
@@ -51,7 +54,7 @@ struct Burst {
 }
 
 async fn burst(base: &str, path: &str, of: usize) -> Result<Burst> {
-    let (client, begun) = (Client::new(), Instant::now());
+    let (client, begun) = (new_client(), Instant::now());
     let answers = join_all((0..of).map(async |_| {
         let answer = client.get(format!("{base}{path}")).send().await?;
         let (status, at, retry) = (answer.status(), begun.elapsed(), answer.headers().contains_key("retry-after"));

@@ -1,3 +1,4 @@
 mod bounds;
 mod desk;
 mod lights;
+mod outer_proxy;
