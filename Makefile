@@ -63,20 +63,25 @@ $(BY_THEMSELVES):
 NEWER_REDIS = valkey-8
 
 # Sets of other releases' servers; a set is one lab.
-SETS = debian13 mysql
+SETS = debian13 mysql valkey9 redict
 debian13 = redis-8 mariadb-11 zookeeper-3.9
 mysql = valkey-8 mysql-9
+valkey9 = valkey-9
+redict = redict-7
 
-servers: install ## what depends on a server's release, on others than the system's: SET=debian13 or SET=mysql, else both
+servers: install ## what depends on a server's release, on others than the system's: SET=debian13, mysql, valkey9 or redict, else all
 	@failed=; $(foreach set,$(or $(SET),$(SETS)),scripts/on-servers $($(set)) || failed=1;) test -z "$$failed"
 
 soak: install browser $(NODE_MODULES) $(PEERS) $(KAZOO) package ## what takes too long for every change: `make package`, the tests on a machine that stops now and then, all clauses of the contract over all locks, races ten times, all lines by hand and timelines, ensembles, interop, every claim and its twin, the fault matrix, `make servers`
+	@scripts/install soak
 	cargo test --workspace --locked --lib --bins --test contract --test main --config "target.'cfg(unix)'.runner='$(CURDIR)/scripts/with-stops'"
 	OVERSELL_SOAK=1 cargo test --workspace --test contract --locked
 	OVERSELL_SOAK=1 $(PROGRAMS)
 	OVERSELL_SOAK=1 cargo test --workspace --test main --locked
 	OVERSELL_SOAK=1 node --test --test-reporter=spec --test-concurrency=2 tests/page/*.group.mjs
 	cargo test --workspace --test interop --locked
+	cargo test -p oversell --lib --locked -- --ignored make_docs_writes_the_document
+	scripts/clients target/docs/openapi.json
 	$(TARGET)/debug/oversell course --lab --json target/course.json
 	$(TARGET)/debug/oversell course --lab --twins --json target/twins.json
 	$(TARGET)/debug/oversell faults --json target/faults.json
@@ -92,7 +97,7 @@ package: install ## the lock library as others get it: each feature alone, its .
 LINT = cargo clippy --workspace --all-targets --locked -- -D warnings
 
 check: rust linters $(NODE_MODULES) ## formatting, clippy, scripts, JavaScript, and what the project stands on (cargo-deny)
-	shellcheck scripts/install scripts/install-packages scripts/packaged scripts/servers scripts/on-servers scripts/with-stops config/galera config/replicated .ci/run .ci/clippy
+	shellcheck scripts/clients scripts/install scripts/install-packages scripts/packaged scripts/servers scripts/on-servers scripts/with-stops config/galera config/replicated .ci/run .ci/clippy
 	node_modules/.bin/oxlint static/js tests/page
 	node_modules/.bin/tsc
 	node_modules/.bin/tsc -p tests/page

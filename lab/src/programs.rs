@@ -120,10 +120,17 @@ pub fn shell_path() -> OsString {
     env::join_paths(all).unwrap_or(path)
 }
 
+/// Variables by which a shell sends the requests of its programs to a proxy, in small or capital letters.
+pub(crate) const PROXY_VARIABLES: [&str; 3] = ["http_proxy", "https_proxy", "all_proxy"];
+/// Variables that name the hosts that are reached without a proxy; `*` is all.
+const NO_PROXY_VARIABLES: [&str; 2] = ["no_proxy", "NO_PROXY"];
+
 /// The script of a shell that runs its argument as a line, and kills its process group once its standard input is closed,
-/// because whoever started it may be killed as well.
+/// because whoever started it may be killed as well. A silent curl (`-s`) says there why it fails.
 const SELF_KILLING_SHELL: &str = r#"exec 3<&0 </dev/null
 { read -r <&3; kill -KILL 0; } >/dev/null 2>&1 &
+curl() { command curl -S "$@"; }
+export -f curl
 exec bash -c "$0" 3<&-"#;
 
 /// What a shell has printed, as text; of each stream the first `max_bytes`.
@@ -146,6 +153,8 @@ pub async fn run_in_shell(
     let mut shell = tokio::process::Command::new("bash")
         .args(["-c", SELF_KILLING_SHELL, line])
         .env("PATH", path)
+        // A lesson's line means the lab, whatever the shell has that started this program.
+        .envs(NO_PROXY_VARIABLES.map(|name| (name, "*")))
         .process_group(0)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -263,6 +272,26 @@ mod tests {
             let ran = run(endless, forever()).await;
             assert_eq!(ran.stdout.len(), 1000);
         }
+    }
+
+    /// A proxy that refuses connections: with it no line would get an answer of the lab.
+    #[tokio::test]
+    async fn a_line_uses_no_proxy_and_curl_says_why_it_fails() {
+        let server = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let at = server.local_addr().unwrap();
+        let answers = tokio::spawn(async move {
+            let (mut client, _) = server.accept().await.unwrap();
+            let answer = b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\nConnection: close\r\n\r\nhere";
+            tokio::io::AsyncWriteExt::write_all(&mut client, answer).await.unwrap();
+            let mut rest = Vec::new();
+            client.read_to_end(&mut rest).await.ok();
+        });
+        let line = format!("export http_proxy=http://127.0.0.1:1 ALL_PROXY=http://127.0.0.1:1; curl -s http://{at}/");
+        let ran = run(&line, std::future::pending()).await;
+        assert_eq!((&*ran.stdout, &*ran.stderr), ("here", ""));
+        answers.await.unwrap();
+        let ran = run("curl -s http://127.0.0.1:1/", std::future::pending()).await;
+        assert!(ran.stdout.is_empty() && ran.stderr.starts_with("curl: (7)"), "{ran:?}");
     }
 
     #[tokio::test]

@@ -10,8 +10,10 @@ use oversell_lock::{Guard, Lock, Owner};
 use serde::Serialize;
 use std::{
     fmt::{self, Write},
+    sync::Arc,
     time::{Duration, SystemTime},
 };
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use utoipa::ToSchema;
 
 /// A lesson for several browser windows: its addresses, and the names that it writes in the servers, for a reset to clear.
@@ -259,9 +261,43 @@ pub(super) async fn renew_expiry(ctx: &Ctx, name: &str, beside: &str) -> Result<
     Ok(keep.exec_async(&mut ctx.redis.connection()).await?)
 }
 
+/// The most locks that an instance holds after their answers: each is a key or a node, and a task. A class has forty.
+const MAX_HELD_AFTER_ANSWER: usize = 500;
+
+/// The right to hold a lock after the answer.
+pub(super) struct HoldPermit {
+    _permit: OwnedSemaphorePermit,
+}
+
+/// The permits of the locks that are held after their answers.
+struct HoldPermits(Arc<Semaphore>);
+
+impl Default for HoldPermits {
+    fn default() -> Self {
+        Self(Arc::new(Semaphore::new(MAX_HELD_AFTER_ANSWER)))
+    }
+}
+
+impl HoldPermit {
+    /// Taken before the lock, so that nothing is acquired in vain.
+    /// Errors: [`Error::TooMany`] if the instance holds as many as it may.
+    pub(super) fn acquire(ctx: &Ctx) -> Result<Self, Error> {
+        let permits = Arc::clone(&ctx.local.of::<HoldPermits>().0);
+        let permit = permits.try_acquire_owned();
+        let _permit = permit.map_err(|_| Error::too_many("locks held after their answers", MAX_HELD_AFTER_ANSWER))?;
+        Ok(Self { _permit })
+    }
+}
+
 /// Enters, and holds a lock beyond the answer, in a task: for `stay`, or until the instance closes; then releases it. If its
 /// lease ends at `end`, the visit counts as over then, however late the task runs.
-pub(super) fn hold_after_answer(ctx: &Ctx, job: &Job, guard: Guard, stay: Duration, end: Option<SystemTime>) {
+pub(super) fn hold_after_answer(
+    ctx: &Ctx,
+    job: &Job,
+    (guard, permit): (Guard, HoldPermit),
+    stay: Duration,
+    end: Option<SystemTime>,
+) {
     job.enter();
     // A task that stalled beyond the lease reports the present, not the past.
     let end = end.map(|end| end.max(SystemTime::now()));
@@ -271,6 +307,6 @@ pub(super) fn hold_after_answer(ctx: &Ctx, job: &Job, guard: Guard, stay: Durati
         if let Some(visit) = visit {
             visit.leave_by(end);
         }
-        drop(guard);
+        drop((guard, permit));
     });
 }

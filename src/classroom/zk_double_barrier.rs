@@ -17,7 +17,9 @@ use crate::{
 };
 use oversell_lock::LockError;
 use parking_lot::Mutex;
-use std::{collections::VecDeque, num::NonZeroU32, time::Duration};
+use std::{num::NonZeroU32, sync::Arc, time::Duration};
+use tokio::{sync::Semaphore, time::sleep};
+use tokio_util::sync::{CancellationToken, DropGuard};
 
 /// The path of the double barrier.
 pub const ROOM: &str = "/curator/double-barrier";
@@ -28,46 +30,64 @@ pub(super) const NAMES: &[Name] = &[Name::ZooKeeper(ROOM)];
 /// The default wait of a visitor, long enough for people to walk through.
 pub const DEFAULT_WAIT: Duration = Duration::from_secs(600);
 
-/// How many of its own members an instance remembers; an older one leaves by its name.
-const MAX_KNOWN_MEMBERS: usize = 1000;
+/// The most members that an instance has let in and that have not left: each is a node, and a task.
+const MAX_MEMBERS: usize = 1000;
+/// How long a member is inside at most; then it is taken away, as somebody who has gone home.
+const MAX_STAY: Duration = Duration::from_secs(3600);
 
-/// The path and name of each member that this instance let in and that has not left, newest last; the oldest is forgotten.
-#[derive(Debug, Default)]
-struct Members(Mutex<VecDeque<(String, String)>>);
+/// The members that this instance let in and that have not left by it.
+struct Members {
+    /// Path and name of each, newest last; its guard ends the task that would take it away.
+    inside: Mutex<Vec<(String, String, DropGuard)>>,
+    permits: Arc<Semaphore>,
+}
+
+impl Default for Members {
+    fn default() -> Self {
+        Self { inside: Mutex::default(), permits: Arc::new(Semaphore::new(MAX_MEMBERS)) }
+    }
+}
 
 impl Members {
-    /// Remembers a member that has come in, and forgets the oldest if there are too many.
-    fn add(&self, path: &str, member: &str) {
-        let mut members = self.0.lock();
-        members.push_back((path.to_owned(), member.to_owned()));
-        if members.len() > MAX_KNOWN_MEMBERS {
-            members.pop_front();
-        }
-    }
-
     /// The last member that came in at this path and has not left; `None` if this instance knows none.
     fn newest_member(&self, path: &str) -> Option<String> {
-        self.0.lock().iter().rev().find(|(at, _)| at == path).map(|(_, member)| member.clone())
+        self.inside.lock().iter().rev().find(|(at, ..)| at == path).map(|(_, member, _)| member.clone())
     }
 
     fn remove(&self, member: &str) {
-        self.0.lock().retain(|(_, known)| known != member);
+        self.inside.lock().retain(|(_, known, _)| known != member);
     }
 }
 
 /// Comes in once `members` have come, and says as which member.
-/// Errors: [`Error::Timeout`] if not enough came within the job's wait: it is out again. [`Error::Unavailable`] if
-/// ZooKeeper is down.
+/// Errors: [`Error::Timeout`] if not enough came within the job's wait: it is out again. [`Error::TooMany`] if this instance
+/// has let in as many as it may, [`Error::Unavailable`] if ZooKeeper is down.
 /// Cancel safety: dropping it takes the member away.
 pub async fn enter(ctx: &Ctx, job: &Job, members: NonZeroU32) -> Result<Answer, Error> {
-    let path = job.zk_path(ROOM);
+    let (path, all) = (job.zk_path(ROOM), ctx.local.of::<Members>());
+    let permit = Arc::clone(&all.permits).try_acquire_owned();
+    let permit = permit.map_err(|_| Error::too_many("members of an instance inside double barriers", MAX_MEMBERS))?;
     job.say(format_args!("来了一位，等够 {members} 位"));
-    let member = ctx.zk.double_barrier(&path, members).enter(job.wait_left()).await?;
+    let room = ctx.zk.double_barrier(&path, members);
+    let member = room.enter(job.wait_left()).await?;
     // A member that is shown as inside can leave, by its name.
     job.report_to_class(VisitEventKind::Member, &member);
     job.enter();
     job.say(format_args!("都到齐了 {member}"));
-    ctx.local.of::<Members>().add(&path, &member);
+    let (left, name, closing) = (CancellationToken::new(), member.clone(), ctx.closing.clone());
+    all.inside.lock().push((path, member.clone(), left.clone().drop_guard()));
+    ctx.tasks.spawn(async move {
+        tokio::select! {
+            () = left.cancelled() => {}
+            () = closing.cancelled() => {}
+            () = sleep(MAX_STAY) => {
+                all.remove(&name);
+                // That others are still inside is no concern of a member that has gone home.
+                drop(room.leave(&name, Duration::ZERO).await);
+            }
+        }
+        drop(permit);
+    });
     Ok(answer("都到齐了", member))
 }
 
@@ -102,22 +122,4 @@ pub async fn leave(ctx: &Ctx, job: &Job, members: NonZeroU32, member: Option<&st
 
 fn answer(text: &str, member: String) -> Answer {
     Answer::new(format!("{text} {member}"), LessonDetails::Member { member })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_members_that_an_instance_knows_do_not_grow_for_ever() {
-        let members = Members::default();
-        for n in 0..=MAX_KNOWN_MEMBERS {
-            members.add(ROOM, &n.to_string());
-        }
-        assert_eq!(members.0.lock().len(), MAX_KNOWN_MEMBERS);
-        assert_eq!(members.newest_member(ROOM), Some(MAX_KNOWN_MEMBERS.to_string()));
-        members.remove(&MAX_KNOWN_MEMBERS.to_string());
-        assert_eq!(members.newest_member(ROOM), Some((MAX_KNOWN_MEMBERS - 1).to_string()));
-        assert_eq!(members.newest_member("/another"), None);
-    }
 }

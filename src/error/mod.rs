@@ -94,6 +94,14 @@ pub enum Error {
     /// A rate limit refused the request. Nothing was changed.
     #[error("the rate limit is reached; try again later")]
     Limited,
+    /// As many of these are there as may be. Nothing was changed.
+    #[error("there are at most {most} {what} at once: {}", words_of_end(again))]
+    TooMany {
+        what: &'static str,
+        most: usize,
+        /// When the next of them ends, if that is known.
+        again: Option<Duration>,
+    },
     /// The request exceeded the time limit of the service, or a replay's actor its lifetime, and was dropped.
     #[error("the request took longer than {} ms (server.request_timeout_ms) and was dropped", .0.as_millis())]
     RequestTimeout(Duration),
@@ -114,7 +122,20 @@ pub enum Error {
     Internal(String),
 }
 
+/// When one of too many ends.
+fn words_of_end(again: &Option<Duration>) -> String {
+    match again {
+        Some(again) => format!("one of them makes room in {} s", again.as_secs() + 1),
+        None => "one of them must end first".to_owned(),
+    }
+}
+
 impl Error {
+    /// The error of a bound that is reached, of whose members none is known to end at a certain time.
+    pub(crate) fn too_many(what: &'static str, most: usize) -> Self {
+        Self::TooMany { what, most, again: None }
+    }
+
     /// The error of a replay that left its script.
     pub(crate) fn replay(why: impl std::fmt::Display) -> Self {
         Self::Replay(why.to_string())

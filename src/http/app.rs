@@ -13,7 +13,11 @@ use crate::{
 };
 use http::HeaderValue;
 use std::{net::IpAddr, ops::Deref, sync::Arc};
+use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
+
+/// The most streams of events of an instance: of watchers, of replays, runs and actors. Each is a connection.
+pub(super) const MAX_STREAMS: usize = 3_000;
 
 /// The state that all handlers of one instance share. Cloning it is cheap.
 #[derive(Clone)]
@@ -27,6 +31,8 @@ pub(super) struct AppResources {
     pub(super) books: Books,
     pub(super) requests_by_product: RequestCounts<i64>,
     pub(super) requests_by_address: RequestCounts<IpAddr>,
+    /// The permits of the streams of events.
+    pub(super) streams: Arc<Semaphore>,
     /// Cancelled when the instance is told to stop: ends event streams and runs.
     pub(super) stopping: CancellationToken,
     /// The value of header `x-instance`.
@@ -53,6 +59,7 @@ impl AppState {
             books: Books::default(),
             requests_by_product: RequestCounts::default(),
             requests_by_address: RequestCounts::default(),
+            streams: Arc::new(Semaphore::new(MAX_STREAMS)),
             stopping,
             name,
             strategy,

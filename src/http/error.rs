@@ -33,8 +33,8 @@ pub(super) enum Error {
     Unauthorized,
     /// A page of another host asked for something that changes something.
     #[error(
-        "header {header} names another host; only a page of this service and a client without a browser may do this; a further \
-         name of this service goes into the setting server.hosts"
+        "header {header} names another host; only a page of this service and a client without a browser may do this{}",
+        hint_for(header)
     )]
     Forbidden {
         /// The header that says so.
@@ -42,6 +42,8 @@ pub(super) enum Error {
     },
     #[error("the body must be JSON, with header Content-Type: application/json")]
     NotJson,
+    #[error("the body must be a form or a JSON object, with header Content-Type; or put the fields into the query")]
+    NotAForm,
     #[error("the body must be at most {0} bytes")]
     TooLarge(usize),
     /// As many of these are under way as the configuration, or the route itself, allows.
@@ -65,9 +67,6 @@ pub(super) enum Error {
     NoReplay(String),
     #[error("replays are not enabled here (setting replays.enabled): a lab and the compose file enable them")]
     NoReplays,
-    /// A bound on what visitors may have at once.
-    #[error("there are at most {most} {what} at once: one of them must end first")]
-    TooMany { what: &'static str, most: usize },
     /// The same replay of this visitor is unfinished, or there is one, of anybody, that excludes what was asked.
     #[error("the replay of lesson {0} is running: wait for its end, or cancel it")]
     ReplayInProgress(&'static str),
@@ -87,6 +86,18 @@ pub(super) enum Error {
     LabRefuses(String),
 }
 
+/// What helps, where the header names a host that is this service's after all.
+fn hint_for(header: &str) -> &'static str {
+    match header {
+        "Host" => "; a further name of this service goes into the setting server.hosts",
+        "Origin" | "Referer" => {
+            "; if that is this service's own page behind a proxy, have the proxy pass on the Host that the browser calls (nginx: \
+             proxy_set_header Host $http_host), or put its name into the setting server.hosts"
+        }
+        _ => "",
+    }
+}
+
 /// The error of a handler, in the extensions of an empty response that the middleware replaces.
 #[derive(Clone)]
 pub(super) struct HandlerError(pub(super) Arc<Error>);
@@ -103,6 +114,11 @@ impl Error {
     /// The error of a field of the request that breaks this rule.
     pub(super) fn bad_input(field: &str, rule: impl Into<String>) -> Self {
         Self::Domain(Domain::BadInput { field: field.to_owned(), rule: rule.into() })
+    }
+
+    /// The error of a bound that is reached.
+    pub(super) fn too_many(what: &'static str, most: usize) -> Self {
+        Self::Domain(Domain::too_many(what, most))
     }
 
     /// The error of a strategy of the stock that does not exist.
@@ -132,6 +148,7 @@ impl From<&Error> for Problem {
             Error::Unauthorized => P::refused(S::UNAUTHORIZED, "unauthorized", "需要管理口令"),
             Error::Forbidden { .. } => P::refused(S::FORBIDDEN, "forbidden", "不允许来自别的网站的请求"),
             Error::NotJson => P::refused(S::UNSUPPORTED_MEDIA_TYPE, "not-json", "请求体必须是 JSON"),
+            Error::NotAForm => P::refused(S::UNSUPPORTED_MEDIA_TYPE, "not-a-form", "请求体必须是表单或 JSON"),
             Error::TooLarge(_) => P::refused(S::PAYLOAD_TOO_LARGE, "too-large", "请求体太大"),
             Error::Overloaded(_) => P::unavailable("overloaded", "太忙了，请稍后再试"),
             Error::NoOrderStrategy(slug) => P::missing("no-order-strategy", format!("没有这个下单策略：{slug}"))
@@ -143,9 +160,6 @@ impl From<&Error> for Problem {
             Error::NoReplays => P::refused(S::FORBIDDEN, "no-replays", "这里没有开启重演"),
             Error::ReplayInProgress(lesson) => {
                 P::conflict("replay-in-progress", format!("第 {lesson} 课正在重演：等它演完，或先取消"))
-            }
-            Error::TooMany { most, .. } => {
-                P::refused(S::TOO_MANY_REQUESTS, "too-many", format!("同时最多 {most} 个：等一个结束了再来"))
             }
             Error::NoActor(id) => P::missing("no-actor", format!("没有这个角色：{id}")),
             Error::OwnLab(_) => P::refused(S::CONFLICT, "own-lab", "这一课要自己启动一个实验环境，请在终端里输入"),
@@ -171,6 +185,13 @@ impl From<&Domain> for Problem {
             }
             Domain::Fenced { fence, seen, .. } => {
                 P { fence: Some(*fence), seen: Some(*seen), ..P::conflict("fenced", "锁已失效") }
+            }
+            Domain::TooMany { most, again, .. } => {
+                let when = again.map_or("等一个结束了再来".into(), |again| {
+                    format!("{} 秒后会空出一个", again.as_secs() + 1)
+                });
+                let title = format!("同时最多 {most} 个：{when}");
+                P { retry_after: *again, ..P::refused(S::TOO_MANY_REQUESTS, "too-many", title) }
             }
             Domain::BadInput { field, .. } => P {
                 field: Some(field.clone()),

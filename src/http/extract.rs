@@ -162,7 +162,7 @@ impl<'de, const MIN: i64, const MAX: i64> Deserialize<'de> for BoundedInteger<MI
 
 /// Makes each number such as `746.0` whole for serde, at any depth: JSON has one kind of number, and JSON Schema calls this one
 /// whole.
-fn drop_zero_fraction(value: &mut Value) {
+pub(super) fn drop_zero_fraction(value: &mut Value) {
     match value {
         Value::Number(number) => {
             // Beyond 2^53 floats skip whole numbers.

@@ -56,9 +56,22 @@ impl Hosts {
     }
 }
 
+/// The origins of the names in `server.hosts`: a proxy may send another Host than the browser calls.
+fn own_origins(config: &Config) -> impl Iterator<Item = String> + '_ {
+    let schemes = ["http", "https"].into_iter();
+    schemes.flat_map(|scheme| {
+        config.server.hosts.iter().map(move |host| format!("{scheme}://{}", host.to_ascii_lowercase()))
+    })
+}
+
 /// A layer that refuses requests that change something and come from a page of another origin (403).
-pub(super) fn refuse_other_origins() -> CsrfLayer<impl FnMut(ProtectionError) -> Response + Clone> {
-    CsrfLayer::new().with_rejection_response(|_| Error::Forbidden { header: "Origin" }.into_response())
+pub(super) fn refuse_other_origins(
+    config: &Config,
+) -> CsrfLayer<impl FnMut(ProtectionError) -> Response + Clone + use<>> {
+    // A name that makes no origin is none of a page.
+    let trust = |layer: CsrfLayer, origin: String| layer.clone().add_trusted_origin(origin).unwrap_or(layer);
+    let layer = own_origins(config).fold(CsrfLayer::new(), trust);
+    layer.with_rejection_response(|_| Error::Forbidden { header: "Origin" }.into_response())
 }
 
 /// A layer that refuses requests that name a host that is none of ours (403). A request that names no host passes.
@@ -77,16 +90,20 @@ pub(super) fn refuse_unknown_host<B>(
 
 /// A layer that refuses what a page of another host embeds or fetches (403).
 #[expect(clippy::result_large_err, reason = "the refusal is an answer, as tower-http has it")]
-pub(super) fn refuse_embedding<B>() -> ValidateRequestHeaderLayer<impl ValidateRequest<B, ResponseBody = Body> + Clone>
-{
-    ValidateRequestHeaderLayer::custom(|request: &mut Request<B>| match embedding_header(request.headers()) {
-        None => Ok(()),
-        Some(header) => Err(Error::Forbidden { header }.into_response()),
+pub(super) fn refuse_embedding<B>(
+    config: &Config,
+) -> ValidateRequestHeaderLayer<impl ValidateRequest<B, ResponseBody = Body> + Clone + use<B>> {
+    let own: Arc<HashSet<_>> = Arc::new(own_origins(config).collect());
+    ValidateRequestHeaderLayer::custom(move |request: &mut Request<B>| {
+        match embedding_header(request.headers(), &own) {
+            None => Ok(()),
+            Some(header) => Err(Error::Forbidden { header }.into_response()),
+        }
     })
 }
 
 /// The name of the header that shows that a page of another host embeds the answer; `None` if no header does.
-fn embedding_header(headers: &HeaderMap) -> Option<&'static str> {
+fn embedding_header(headers: &HeaderMap, own: &HashSet<String>) -> Option<&'static str> {
     let is = |name: HeaderName, value: &str| headers.get(name).is_some_and(|it| it == value);
     if headers.contains_key(FETCH_SITE) {
         let other = is(FETCH_SITE, "cross-site") || is(FETCH_SITE, "same-site");
@@ -96,20 +113,24 @@ fn embedding_header(headers: &HeaderMap) -> Option<&'static str> {
         let accept = headers.get(header::ACCEPT).map(HeaderValue::as_bytes);
         accept.is_some_and(|accept| accept.starts_with(b"text/html"))
     };
-    if names_other_host(headers, header::ORIGIN) {
+    if names_other_host(headers, header::ORIGIN, own) {
         return Some("Origin");
     }
-    (names_other_host(headers, header::REFERER) && !is_link()).then_some("Referer")
+    (names_other_host(headers, header::REFERER, own) && !is_link()).then_some("Referer")
 }
 
-/// Whether the address in this header has another host or port than the client calls; true if it is unreadable, false
-/// without the header.
-fn names_other_host(headers: &HeaderMap, name: HeaderName) -> bool {
+/// Whether the address in this header has another host or port than the client calls, and is none of our `own` origins; true if
+/// it is unreadable, false without the header.
+fn names_other_host(headers: &HeaderMap, name: HeaderName, own: &HashSet<String>) -> bool {
     let text = |value: &HeaderValue| String::from_utf8_lossy(value.as_bytes()).to_ascii_lowercase();
     let Some(named) = headers.get(name).map(text) else {
         return false;
     };
     let named = named.parse::<Uri>().ok();
+    let is_own = |named: &Uri| Some(own.contains(&format!("{}://{}", named.scheme_str()?, named.authority()?)));
+    if named.as_ref().and_then(is_own) == Some(true) {
+        return false;
+    }
     let named = named.as_ref().and_then(Uri::authority).map(Authority::as_str);
     named != headers.get(header::HOST).map(text).as_deref()
 }

@@ -36,8 +36,15 @@ const ORDER_GAUGES: [(&str, &str); 3] = [
     ("oversell_order_stream_dead", "Claimed orders that could not be written"),
 ];
 
+/// The stores, in the order of [`StockLevels`].
+const STORES: [&str; 2] = ["mysql", "redis"];
 /// The gauge of product 1's pieces in each store.
 const STOCK_GAUGE: &str = "oversell_stock_pieces";
+/// The gauges of product 1's pieces in each store when this instance first saw them, and of those that its resets have put there.
+const START_GAUGE: &str = "oversell_stock_at_start_pieces";
+const PUT_GAUGE: &str = "oversell_stock_put_pieces";
+/// The counter of the sold pieces of product 1, by whatever strategy: what can be compared with its stock.
+const PRODUCT_SOLD_COUNTER: &str = "oversell_product_sold_total";
 /// The counter of the pieces that each strategy has sold in this instance.
 const SOLD_COUNTER: &str = "oversell_sold_total";
 
@@ -49,6 +56,9 @@ pub(super) struct Metrics {
     took: Histogram,
     orders: [Gauge; ORDER_GAUGES.len()],
     stock: [Gauge; 2],
+    at_start: [OnceLock<Gauge>; 2],
+    put: [Gauge; 2],
+    product_sold: Counter,
     process: Collector,
     handle: PrometheusHandle,
 }
@@ -72,7 +82,7 @@ impl Metrics {
         let builder = PrometheusBuilder::new();
         let recorder = builder.set_buckets(&BUCKETS).unwrap_or_default().build_recorder();
         let process = Collector::default();
-        let (took, orders, stock) = with_local_recorder(&recorder, || {
+        let (took, orders, stock, put, product_sold) = with_local_recorder(&recorder, || {
             const BUILD: &str = "oversell_build_info";
             const TOOK: &str = "oversell_http_request_duration_seconds";
             describe_gauge!(BUILD, "1; its labels say what runs");
@@ -86,13 +96,22 @@ impl Metrics {
                 gauge!(name)
             });
             describe_gauge!(STOCK_GAUGE, "Pieces of product 1 that are left in each store, of all instances");
-            let stock = ["mysql", "redis"].map(|store| gauge!(STOCK_GAUGE, "store" => store));
+            let stock = STORES.map(|store| gauge!(STOCK_GAUGE, "store" => store));
+            describe_gauge!(START_GAUGE, "Pieces of product 1 in each store when this instance first saw them");
+            describe_gauge!(
+                PUT_GAUGE,
+                "Pieces of product 1 that resets by this instance have put, less those that they found"
+            );
+            let put = STORES.map(|store| gauge!(PUT_GAUGE, "store" => store));
+            describe_counter!(PRODUCT_SOLD_COUNTER, "Pieces of product 1 sold");
+            let product_sold = counter!(PRODUCT_SOLD_COUNTER, "product" => "1");
+            product_sold.increment(0);
             // An increase is counted from what was there before the first sale.
             describe_counter!(SOLD_COUNTER, "Pieces sold");
             for strategy in stock::ALL.iter() {
                 counter!(SOLD_COUNTER, "strategy" => strategy.slug).increment(0);
             }
-            (histogram!(TOOK), orders, stock)
+            (histogram!(TOOK), orders, stock, put, product_sold)
         });
         Self {
             strategies: stock::ALL.iter().map(|strategy| (strategy.slug, OnceLock::new())).collect(),
@@ -100,6 +119,9 @@ impl Metrics {
             took,
             orders,
             stock,
+            at_start: Default::default(),
+            put,
+            product_sold,
             process,
             handle: recorder.handle(),
             recorder,
@@ -136,17 +158,47 @@ impl Metrics {
     }
 
     /// Sets the gauges of orders and stock; unknown values are NaN.
-    pub(super) fn set_gauges(&self, backlog: Option<Backlog>, levels: Option<StockLevels>) {
+    pub(super) fn set_gauges(&self, backlog: Option<Backlog>, levels: Option<StockLevels>, put: [i64; 2]) {
         let seen = backlog.map_or([f64::NAN; ORDER_GAUGES.len()], |Backlog { lag, pending, dead }| {
             [lag, pending, dead].map(|orders| orders as f64)
         });
         for (gauge, orders) in self.orders.iter().zip(seen) {
             gauge.set(orders);
         }
-        let (mysql, redis) = levels.map_or((None, None), |levels| (levels.mysql, levels.redis));
-        let left = [mysql.map(|row| row.count), redis.and_then(|key| key.count)];
+        let left = self.note_levels(levels);
         for (gauge, left) in self.stock.iter().zip(left) {
             gauge.set(left.map_or(f64::NAN, |pieces| pieces as f64));
+        }
+        for (gauge, put) in self.put.iter().zip(put) {
+            gauge.set(put as f64);
+        }
+    }
+
+    /// Whether the pieces that each store had at the start are known.
+    pub(super) fn knows_start(&self) -> bool {
+        self.at_start.iter().all(|gauge| gauge.get().is_some())
+    }
+
+    /// The pieces that are left in each store; the first time they count as those of the start.
+    pub(super) fn note_levels(&self, levels: Option<StockLevels>) -> [Option<i64>; 2] {
+        let (mysql, redis) = levels.map_or((None, None), |levels| (levels.mysql, levels.redis));
+        let left = [mysql.map(|row| row.count), redis.and_then(|key| key.count)];
+        for ((gauge, left), store) in self.at_start.iter().zip(left).zip(STORES) {
+            if let Some(left) = left {
+                gauge.get_or_init(|| {
+                    let gauge = with_local_recorder(&self.recorder, || gauge!(START_GAUGE, "store" => store));
+                    gauge.set(left as f64);
+                    gauge
+                });
+            }
+        }
+        left
+    }
+
+    /// Counts a sold piece of this product.
+    pub(super) fn count_sale(&self, product: i64) {
+        if product == 1 {
+            self.product_sold.increment(1);
         }
     }
 
@@ -226,6 +278,7 @@ fn error_kind_index(error: &Error) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::stock_admin::RedisStock;
 
     /// The most series per instance, besides the counters of sold pieces.
     const MOST: usize = 150;
@@ -240,6 +293,8 @@ mod tests {
         let metrics = Metrics::new();
         metrics.record_answer(&Method::GET, StatusCode::OK, Duration::ZERO);
         metrics.of_strategy(&stock::ALL[0]);
+        let left = Some(RedisStock { key: "stock".into(), count: Some(7) });
+        metrics.note_levels(Some(StockLevels { mysql: None, redis: left, missing: Vec::new() }));
         let text = metrics.render();
         let has = |name: &str| {
             let family = name.strip_suffix("_bucket").unwrap_or(name);
@@ -271,7 +326,7 @@ mod tests {
         for strategy in &stock::ALL[..3] {
             metrics.of_strategy(strategy);
         }
-        metrics.set_gauges(None, None);
+        metrics.set_gauges(None, None, [0; 2]);
         let text = metrics.render();
         for line in [
             r#"oversell_stock_pieces{store="mysql"} NaN"#,

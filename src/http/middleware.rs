@@ -17,11 +17,13 @@ use crate::{
 };
 use axum::{
     BoxError, Router,
+    body::Body,
     error_handling::HandleErrorLayer,
     extract::{ConnectInfo, Request, State},
     middleware::{Next, from_fn_with_state},
     response::{IntoResponse, Response},
 };
+use futures::StreamExt;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri, header, uri::PathAndQuery};
 use parking_lot::Mutex;
 use std::{
@@ -73,7 +75,7 @@ pub(super) fn with_middleware(app: &AppState, routes: Router, operating: Router)
         .layer(TimeoutLayer::with_status_code(TIMEOUT_STATUS, Duration::from_millis(server.request_timeout_ms)))
         .layer(RequestBodyLimitLayer::new(server.body_limit))
         .layer(RequestBodyDeadlineLayer::new(Duration::from_millis(server.header_timeout_ms)))
-        .layer(guard::refuse_other_origins())
+        .layer(guard::refuse_other_origins(&app.ctx.config))
         .layer(guard::refuse_unknown_host(hosts));
     routes.layer(at_once).merge(operating).layer(every)
 }
@@ -115,12 +117,12 @@ async fn limit_and_log(
     let peer = request.extensions().get::<ConnectInfo<SocketAddr>>();
     let sender = visitor::sender(request.headers(), peer.map(|peer| peer.0));
     let sender = sender.filter(|address| !address.to_canonical().is_loopback());
-    let _until_answered = sender.map(|address| app.requests_by_address.count(address));
+    let until_answered = sender.map(|address| app.requests_by_address.count(address));
     let under_way = sender.map_or(0, |address| app.requests_by_address.get(address));
     let max_of_one_address = app.ctx.config.server.concurrency.div_ceil(MIN_CLIENTS_TO_FILL);
     let handled = async {
         let mut response = match under_way > max_of_one_address as u64 {
-            true => Error::TooMany { what: "requests of one address", most: max_of_one_address }.into_response(),
+            true => Error::too_many("requests of one address", max_of_one_address).into_response(),
             false => next.run(request).await,
         };
         if let Some(error) = take_error(&app, &mut response) {
@@ -132,6 +134,14 @@ async fn limit_and_log(
         response
     };
     let mut response = handled.instrument(span).await;
+    // A stream is under way until it ends.
+    if response.headers().get(header::CONTENT_TYPE).is_some_and(|kind| kind == "text/event-stream") {
+        response = response.map(|body| {
+            Body::from_stream(body.into_data_stream().inspect(move |_| {
+                let _until_it_ends = &until_answered;
+            }))
+        });
+    }
     let headers = response.headers_mut();
     headers.insert(INSTANCE, app.name.clone());
     headers.insert(header::X_CONTENT_TYPE_OPTIONS, NOSNIFF);

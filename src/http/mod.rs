@@ -7,6 +7,7 @@ mod app;
 mod cache;
 mod error;
 mod extract;
+mod form;
 mod format;
 mod guard;
 mod job_summary;

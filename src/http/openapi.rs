@@ -3,7 +3,10 @@
 //! A handler documents what is its own: its success, and what 404 or 409 mean there. What any route of its kind may answer
 //! is named once, in [`REFUSALS`], and [`complete`] refers each operation to it.
 
-use super::problem::Problem;
+use super::{
+    problem::Problem,
+    visitor::{self, VISITOR_HEADER},
+};
 use crate::{classroom::deadlocks, error::Error, replay, seckill, stock};
 use http::Method;
 use serde_json::Value;
@@ -14,7 +17,7 @@ use utoipa::{
         ContentBuilder, HeaderBuilder, ObjectBuilder, OpenApi as Document, PathItem, Ref, RefOr, Response,
         ResponseBuilder, Schema, Type,
         extensions::Extensions,
-        path::Operation,
+        path::{Operation, ParameterIn},
         security::{HttpAuthScheme, HttpBuilder, SecurityScheme},
     },
 };
@@ -24,12 +27,12 @@ use utoipa_swagger_ui::SwaggerUi;
 /// which operations these are.
 type Refusal = (&'static str, &'static str, &'static str, fn(&Method, &Operation) -> bool);
 
-const REFUSALS: [Refusal; 9] = [
+const REFUSALS: [Refusal; 10] = [
     (
         "400",
         "BadInput",
         "Path, query or body is not as it should be: `field` and `detail` say where and why",
-        |_, operation| operation.parameters.is_some() || operation.request_body.is_some(),
+        |_, _| true,
     ),
     ("401", "Unauthorized", "The admin token is asked for", |_, operation| operation.security.is_some()),
     ("403", FORBIDDEN, "A page of another host asks for this", |method, _| !method.is_safe()),
@@ -41,6 +44,12 @@ const REFUSALS: [Refusal; 9] = [
     ),
     ("413", "TooLarge", "The body is larger than `server.body_limit`", |_, _| true),
     ("415", "NotJson", "The body is not declared as JSON", |_, operation| operation.request_body.is_some()),
+    (
+        "415",
+        "NotAForm",
+        "The body, in which the fields of the query may stand, is declared neither as a form nor as JSON",
+        |method, operation| *method == Method::POST && operation.request_body.is_none(),
+    ),
     (
         "429",
         "TooManyOfOneAddress",
@@ -97,6 +106,9 @@ pub(super) fn complete(api: &mut Document) {
                 let RefOr::T(parameter) = parameter else {
                     continue;
                 };
+                if parameter.name == VISITOR_HEADER {
+                    parameter.schema = Some(visitor::id_schema());
+                }
                 if let Some(names) = parameter.description.as_deref().and_then(registry_names) {
                     let one = ObjectBuilder::new().schema_type(Type::String).enum_values(Some(names));
                     parameter.schema = Some(RefOr::T(Schema::Object(one.build())));
@@ -128,9 +140,11 @@ pub(super) fn complete(api: &mut Document) {
     components.add_security_scheme("admin", SecurityScheme::Http(bearer));
 }
 
-/// The values of a path parameter, if its description is `One of` a registry's route, or `One of` a list with commas.
+/// The values of a parameter, if its description begins with `One of` a registry's route, or with `One of` a list with commas; what
+/// follows a semicolon is about something else.
 fn registry_names(description: &str) -> Option<Vec<&str>> {
     let of = description.strip_prefix("One of ")?;
+    let (of, _) = of.split_once(';').unwrap_or((of, ""));
     Some(match of {
         "`GET /strategies`" => stock::ALL.iter().map(|strategy| strategy.slug).collect(),
         "`GET /voucher-order/strategies`" => seckill::ALL.iter().map(|step| step.slug).collect(),
@@ -165,6 +179,16 @@ fn add_shared_refusal(operation: &mut Operation, status: &str, name: &str) {
     responses.entry(status.to_owned()).or_insert_with(refusal);
 }
 
+/// Whether an operation has fields in its query.
+pub(super) fn takes_query(operation: &Operation) -> bool {
+    let parameters = operation.parameters.iter().flatten();
+    let mut places = parameters.filter_map(|it| match it {
+        RefOr::T(parameter) => Some(&parameter.parameter_in),
+        RefOr::Ref(_) => None,
+    });
+    places.any(|place| *place == ParameterIn::Query)
+}
+
 /// The documented operations of a path: of GET, POST, PUT and DELETE.
 pub(super) fn operations(item: &mut PathItem) -> impl Iterator<Item = (Method, &mut Operation)> {
     let all = [
@@ -178,11 +202,17 @@ pub(super) fn operations(item: &mut PathItem) -> impl Iterator<Item = (Method, &
 
 /// A server-sent event, whose data are JSON of this schema.
 fn event_schema(data: RefOr<Schema>) -> Schema {
-    let text = ObjectBuilder::new().schema_type(Type::String).content_media_type("application/json").extensions(Some(
-        Extensions::builder().add("x-schema", serde_json::to_value(data).unwrap_or_default()).build(),
-    ));
+    // By its name, since a reference may not stand in an extension.
+    let name = match data {
+        RefOr::Ref(data) => data.ref_location.rsplit('/').next().unwrap_or_default().to_owned(),
+        RefOr::T(_) => String::new(),
+    };
+    let text = ObjectBuilder::new()
+        .schema_type(Type::String)
+        .content_media_type("application/json")
+        .extensions(Some(Extensions::builder().add("x-schema", name).build()));
     ObjectBuilder::new()
-        .description(Some("A server-sent event; `data` is JSON of `x-schema`"))
+        .description(Some("A server-sent event; `data` is JSON of the schema that `x-schema` names"))
         .property("data", text)
         .required("data")
         .into()
@@ -204,7 +234,7 @@ fn set_error_body(status: &str, response: &mut Response) {
 }
 
 /// The document with each `default` and `example` in the schema of its value. utoipa puts it into a second schema, of an object,
-/// which no number fits.
+/// which no number fits. A tuple is a list of its one type there, since few readers know `prefixItems`.
 /// Never panics: what was a document is one still.
 pub(super) fn with_defaults(api: &Document) -> Document {
     let mut api = serde_json::to_value(api).expect("a document is JSON");
@@ -226,6 +256,14 @@ fn join_defaults(value: &mut Value) {
                 let schema = std::mem::take(schema);
                 fields.remove("allOf");
                 fields.extend(schema);
+            }
+            if fields.get("items") == Some(&Value::Bool(false))
+                && let Some(Value::Array(types)) = fields.remove("prefixItems")
+            {
+                let count = Value::from(types.len());
+                assert!(types.windows(2).all(|pair| pair[0] == pair[1]), "a tuple of several types: {types:?}");
+                fields.insert("items".to_owned(), types.into_iter().next().unwrap_or_default());
+                fields.extend([("minItems".to_owned(), count.clone()), ("maxItems".to_owned(), count)]);
             }
             fields.values_mut().for_each(join_defaults);
         }

@@ -6,10 +6,11 @@ use super::format::Format;
 use axum::response::{IntoResponse, Response};
 use http::{HeaderValue, StatusCode, header};
 use serde::{Serialize, Serializer};
+use std::time::Duration;
 use utoipa::ToSchema;
 
-/// The header `retry-after`: the seconds that a client is told to wait if a server is missing or requests are too many.
-const RETRY_AFTER: HeaderValue = HeaderValue::from_static("1");
+/// The seconds that a client is told to wait if a server is missing or requests are too many, and nothing else is known.
+const RETRY_AFTER_S: u64 = 1;
 
 const BEARER: HeaderValue = HeaderValue::from_static("Bearer");
 
@@ -67,6 +68,9 @@ pub(super) struct Problem {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(example = 34)]
     pub(super) seen: Option<u64>,
+    /// When it may be tried again, if that is known.
+    #[serde(skip)]
+    pub(super) retry_after: Option<Duration>,
     /// Whether a text answer is the title alone: the words of the course.
     #[serde(skip)]
     pub(super) title_says_all: bool,
@@ -139,6 +143,7 @@ impl Problem {
 impl Problem {
     /// The answer in this form, with `retry-after` if its status is 503 or 429. Only JSON has the request id in its body.
     pub(super) fn render(mut self, format: Format, request_id: &str) -> Response {
+        let retry_after = self.retry_after;
         let (form, body) = match format {
             Format::Text => (Format::TEXT, self.text()),
             Format::Json => {
@@ -149,7 +154,10 @@ impl Problem {
         };
         let mut response = (self.status, [(header::CONTENT_TYPE, form)], body).into_response();
         let besides = match self.status {
-            StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS => Some((header::RETRY_AFTER, RETRY_AFTER)),
+            StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS => {
+                let seconds = retry_after.map_or(RETRY_AFTER_S, |again| again.as_secs() + 1);
+                Some((header::RETRY_AFTER, seconds.into()))
+            }
             StatusCode::UNAUTHORIZED => Some((header::WWW_AUTHENTICATE, BEARER)),
             _ => None,
         };
@@ -171,7 +179,6 @@ impl Problem {
 mod tests {
     use super::*;
     use crate::error::Error;
-    use std::time::Duration;
 
     /// Every error that has inner detail, which is a password here.
     fn secretive() -> [Error; 5] {

@@ -171,7 +171,7 @@ impl<T: QueueEntry> Queue<T> {
             (T::NAMES[1], unfinished().count(), T::MAX_UNFINISHED),
         ] {
             if count >= most {
-                return Err(Error::TooMany { what, most });
+                return Err(Error::too_many(what, most));
             }
         }
         for (of, most) in [(Some(visitor), T::MAX_REMEMBERED_OF_A_VISITOR), (None, T::MAX_REMEMBERED)] {
@@ -267,6 +267,7 @@ pub(super) fn millis(duration: Duration) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::error::Error as Domain;
     use std::sync::atomic::{AtomicBool, Ordering};
 
     const DURATION: Duration = Duration::from_secs(4);
@@ -367,12 +368,12 @@ mod tests {
             add(&queue, "visitor 7", false);
         }
         let more = queue.add(&entry("visitor 7", false)).expect_err("a fifth");
-        assert!(matches!(more, Error::TooMany { most: 4, .. }), "{more}");
+        assert!(matches!(more, Error::Domain(Domain::TooMany { most: 4, .. })), "{more}");
         for n in 0..7 {
             add(&queue, &format!("visitor 1{n}"), false);
         }
         let more = queue.add(&entry("visitor 8", false)).expect_err("a 51st");
-        assert!(matches!(more, Error::TooMany { most: 50, .. }), "{more}");
+        assert!(matches!(more, Error::Domain(Domain::TooMany { most: 50, .. })), "{more}");
         end(&all[7]);
         add(&queue, "visitor 7", false);
     }

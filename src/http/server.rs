@@ -5,7 +5,7 @@ use super::{app::AppState, routes};
 use crate::{
     config::{self, Config},
     ctx::Ctx,
-    instance,
+    instance, stock_admin,
     telemetry::{self, LogFormat},
 };
 use axum::{Router, extract::ConnectInfo, serve::Listener};
@@ -42,6 +42,12 @@ const MAX_HEAD_BYTES: usize = 64 * 1024;
 /// How often recorded samples are moved into their buckets, so that they do not pile up.
 const METRICS_UPKEEP: Duration = Duration::from_secs(5);
 
+/// How often the stock is asked for at the start, until both stores have it.
+const START_RETRY: Duration = Duration::from_millis(200);
+
+/// The part of `server.shutdown_ms` that comes on top of it, for releasing the locks of dropped handlers.
+const RELEASE_PART: f64 = 0.25;
+
 /// Runs one instance of the service
 ///
 /// Starts without its servers, answers 503 for what needs them, and recovers by itself.
@@ -77,7 +83,8 @@ fn parse_setting(text: &str) -> Result<(String, String), String> {
     Ok((key.to_owned(), value.to_owned()))
 }
 
-/// Runs the command until `stopping` is cancelled, then ends within `server.shutdown_ms`.
+/// Runs the command until `stopping` is cancelled. Requests have `server.shutdown_ms` from then on to end, and then it releases
+/// what they held.
 /// Errors: [`Failure::Unusable`] if the configuration does not hold or the port is in use.
 pub async fn run(args: Args, stopping: CancellationToken) -> Result<(), Failure> {
     telemetry::init(args.log);
@@ -102,9 +109,9 @@ pub async fn run(args: Args, stopping: CancellationToken) -> Result<(), Failure>
         write_address(file, &instance).map_err(|e| unusable!("{}: {e}", file.display()))?;
     }
 
-    // A fifth of the time is for releasing the locks of dropped handlers.
     let router = routes::router(&app);
-    let stopped = serve(listener, router, &ctx.config.server, &stopping, limit.mul_f64(0.8)).await;
+    let stopped = serve(listener, router, &ctx.config.server, &stopping, limit).await;
+    let limit = limit.mul_f64(1.0 + RELEASE_PART);
     background.iter().for_each(tokio::task::JoinHandle::abort);
     // Answered orders are written while there are connections.
     ctx.closing.cancel();
@@ -272,8 +279,12 @@ async fn bind(config: &mut Config) -> Result<TcpListener, Failure> {
     Ok(listener)
 }
 
-/// Runs the upkeep of the metrics every [`METRICS_UPKEEP`]; never returns.
+/// Runs the upkeep of the metrics every [`METRICS_UPKEEP`]; never returns. First notes the stock of the start, before it is sold from.
 async fn metrics_upkeep(app: AppState) {
+    while !app.metrics.knows_start() {
+        app.metrics.note_levels(stock_admin::read(&app.ctx, 1).await.ok());
+        tokio::time::sleep(START_RETRY).await;
+    }
     let mut ticks = tokio::time::interval(METRICS_UPKEEP);
     loop {
         ticks.tick().await;

@@ -1,6 +1,6 @@
 //! Server-sent events, each sent at once; the stream ends when the instance stops.
 
-use super::app::AppState;
+use super::{app::AppState, error::Error as HttpError};
 use axum::{
     Error,
     response::{
@@ -8,10 +8,10 @@ use axum::{
         sse::{Event, KeepAlive, Sse},
     },
 };
-use futures::{Stream, StreamExt};
+use futures::{Stream, StreamExt, future::ready, stream};
 use http::HeaderName;
 use serde::Serialize;
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 /// How often a stream without events sends a sign of life; a reader takes a silent stream for one of an instance that stands
 /// still.
@@ -36,7 +36,15 @@ pub(super) fn stream_response(
     app: &AppState,
     events: impl Stream<Item = Result<Event, Error>> + Send + 'static,
 ) -> Response {
+    let Ok(permit) = Arc::clone(&app.streams).try_acquire_owned() else {
+        return HttpError::Overloaded("streams of events").into_response();
+    };
     let stopping = app.stopping.clone().cancelled_owned();
-    let events = Sse::new(events.take_until(stopping)).keep_alive(KeepAlive::new().interval(KEEP_ALIVE_INTERVAL));
+    // A comment, which no reader hears: what stands between may keep the head of an answer until something follows it.
+    let opened = stream::once(ready(Ok(Event::default().comment(""))));
+    let events = opened.chain(events).take_until(stopping).inspect(move |_| {
+        let _until_it_ends = &permit;
+    });
+    let events = Sse::new(events).keep_alive(KeepAlive::new().interval(KEEP_ALIVE_INTERVAL));
     ([UNBUFFERED], events).into_response()
 }

@@ -13,6 +13,7 @@ use std::{
     net::{IpAddr, SocketAddr},
     sync::Arc,
 };
+use utoipa::openapi::{ObjectBuilder, RefOr, Schema, Type};
 
 pub(super) const VISITOR_HEADER: &str = "x-visitor";
 
@@ -56,7 +57,8 @@ impl FromRequestParts<AppState> for Visitor {
     async fn from_request_parts(parts: &mut Parts, _: &AppState) -> Result<Self, Error> {
         let Some(given) = parts.headers.get(VISITOR_HEADER) else {
             let peer = parts.extensions.get::<ConnectInfo<SocketAddr>>();
-            let address = origin(&parts.headers, peer.map(|peer| peer.0));
+            let address = sender(&parts.headers, peer.map(|peer| peer.0));
+            let address = address.map_or_else(|| "somebody".into(), |address| address.to_string());
             return Ok(Self(format!("{ADDRESS_ID_PREFIX}{address}").into()));
         };
         let is_plain = |id: &&str| {
@@ -66,6 +68,14 @@ impl FromRequestParts<AppState> for Visitor {
         let rule = || format!("must be {MIN_ID_LEN} to {MAX_ID_LEN} letters, digits and hyphens of ASCII");
         id.map(|id| Self(id.into())).ok_or_else(|| Error::bad_input(VISITOR_HEADER, rule()))
     }
+}
+
+/// The schema of header `x-visitor`.
+pub(super) fn id_schema() -> RefOr<Schema> {
+    let id = ObjectBuilder::new()
+        .schema_type(Type::String)
+        .examples([serde_json::json!("6f1c2a0e-8a55-4a0f-9a77-1c2d3e4f5a6b")]);
+    id.pattern(Some(format!("^[A-Za-z0-9-]{{{MIN_ID_LEN},{MAX_ID_LEN}}}$"))).into()
 }
 
 /// The address that has sent a request: the last that a proxy names, since a client writes those before it; else that of the

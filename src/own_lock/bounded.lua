@@ -1,11 +1,18 @@
 -- Compiles and runs a student's script, so that nothing of it stays in the cache of scripts. KEYS[1] is the lock, ARGV[1]
 -- the owner, ARGV[2] the lease, ARGV[3] the script, ARGV[4] the most entries that the lock may hold, ARGV[5] how long the
--- lock is kept at most, in milliseconds. The student's text has a redis of its own, which bounds what a command adds.
-local key, most, longest = KEYS[1], tonumber(ARGV[4]), ARGV[5]
+-- lock is kept at most, in milliseconds, ARGV[6] the most bytes of a word that a command adds, or compile. The student's text
+-- has a redis of its own, which bounds what a command adds.
+local key, most, longest, widest = KEYS[1], tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6])
 local growing = {rpush = 'llen', hset = 'hlen', hsetnx = 'hlen', hincrby = 'hlen'}
 local function bounded(call, refuse)
   return function(name, ...)
     name = string.lower(name)
+    for _, word in ipairs({...}) do
+      word = tostring(word)
+      if #word > widest and word ~= key and word ~= ARGV[1] then
+        return refuse('a word in the lock may have ' .. widest .. ' bytes')
+      end
+    end
     local size = growing[name]
     if size then
       local added = select('#', ...) - 1
@@ -22,7 +29,7 @@ local compiled, why = loadstring('local redis, KEYS, ARGV = ... ' .. ARGV[3], '@
 if not compiled then
   return redis.error_reply('ERR ' .. why)
 end
-if ARGV[6] then
+if ARGV[6] == 'compile' then
   return 1
 end
 local own = {
@@ -30,7 +37,8 @@ local own = {
   pcall = bounded(redis.pcall, function(why) return redis.error_reply('ERR ' .. why) end)
 }
 local answer = compiled(own, {key}, {ARGV[1], ARGV[2]})
-if redis.call('pttl', key) == -1 then
+local left = redis.call('pttl', key)
+if left == -1 or left > longest then
   redis.call('pexpire', key, longest)
 end
 return answer

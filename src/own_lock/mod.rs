@@ -4,8 +4,10 @@ mod grade;
 mod product;
 mod sandbox;
 mod script;
+mod visitors;
 
 pub use grade::{Grade, Mark, grade};
-pub use product::{prepare, product_of};
+pub use product::prepare;
 pub use script::Scripts;
 pub(crate) use script::run_script;
+pub use visitors::product_of;

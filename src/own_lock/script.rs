@@ -1,4 +1,4 @@
-//! The three scripts of a student's lock: kept in Redis, so that all instances use the same ones, and run there.
+//! The three scripts of a student's lock: kept in Redis (`visitors.rs`), so that all instances use the same ones, and run there.
 //!
 //! `KEYS[1]` is the lock, `ARGV[1]` the owner, `ARGV[2]` the lease in milliseconds. Each script answers 1, `OK` or a text
 //! for yes, and 0, `false` or `nil` for no. Without `renew` the lease is not renewed.
@@ -7,11 +7,11 @@
 //!
 //! Next: `sandbox.rs`, what a script may contain; `bounded.lua`, which runs it; `stock/strategies/mine.rs`, which sells.
 
-use super::sandbox;
+use super::{sandbox, visitors};
 use crate::{ctx::Ctx, error::Error};
 use garde::Validate;
 use oversell_lock::redis::Connection;
-use redis::{AsyncTypedCommands, RedisResult, Script, Value};
+use redis::{RedisResult, Script, Value};
 use serde::{Deserialize, Serialize};
 use std::{sync::LazyLock, time::Duration};
 use utoipa::ToSchema;
@@ -25,13 +25,8 @@ const MAX_ENTRIES: u32 = 256;
 /// A lock without a lease ends after this.
 pub(super) const MAX_LEASE: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// The hash of the main Redis in which a visitor's scripts are kept.
-fn scripts_key(ctx: &Ctx, visitor: &str) -> String {
-    ctx.redis_key(&format!("mine:{visitor}"))
-}
-
-/// How long a visitor's scripts are kept after they were stored.
-const SCRIPTS_LIFETIME: Duration = Duration::from_secs(86_400);
+/// The most bytes of a word that a script writes: twice an owner's.
+const MAX_WORD_BYTES: u32 = 64;
 
 /// The three scripts of a lock.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Validate, ToSchema)]
@@ -53,21 +48,17 @@ pub struct Scripts {
 }
 
 impl Scripts {
-    /// The scripts that this visitor keeps; `None` if there are none, or their day is over.
+    /// The scripts that this visitor keeps; `None` if there are none.
     pub async fn load(ctx: &Ctx, visitor: &str) -> Result<Option<Self>, Error> {
-        let mut fields = ctx.redis.connection().hgetall(scripts_key(ctx, visitor)).await?;
-        let mut script = |name: &str| fields.remove(name);
-        Ok(script("acquire").zip(script("release")).map(|(acquire, release)| Self {
-            acquire,
-            release,
-            renew: script("renew").unwrap_or_default(),
-        }))
+        let kept = visitors::scripts_of(ctx, visitor).await?;
+        Ok(kept.and_then(|kept| serde_json::from_str(&kept).ok()))
     }
 
     /// Stores the scripts of this visitor for all instances, for a day, if Redis can compile them. The caller has validated them.
     /// Cancelled, they are stored or not.
     ///
-    /// [`Error::BadInput`] names the script, and says what Redis does not understand.
+    /// [`Error::BadInput`] names the script, and says what Redis does not understand; [`Error::TooMany`] if too many visitors have a
+    /// lock of their own.
     pub async fn store(&self, ctx: &Ctx, visitor: &str) -> Result<(), Error> {
         let mut mine = ctx.mine.connection();
         let fields = [("acquire", &self.acquire), ("release", &self.release), ("renew", &self.renew)];
@@ -83,12 +74,8 @@ impl Scripts {
                 loaded => loaded?,
             }
         }
-        let key = scripts_key(ctx, visitor);
-        let mut store = redis::pipe();
-        store.atomic().hset_multiple(&key, &fields);
-        store.expire(&key, SCRIPTS_LIFETIME.as_secs().cast_signed());
-        store.exec_async(&mut ctx.redis.connection()).await?;
-        Ok(())
+        let scripts = serde_json::to_string(self).map_err(|error| Error::Internal(error.to_string()))?;
+        visitors::note(ctx, visitor, Some(scripts)).await
     }
 }
 
@@ -113,7 +100,7 @@ pub(crate) async fn run_script(
 ) -> RedisResult<bool> {
     let mut run = BOUNDED_RUNNER.key(key);
     let run = run.arg(owner).arg(lease_ms).arg(script);
-    let run = run.arg(MAX_ENTRIES).arg(MAX_LEASE.as_secs() * 1000);
+    let run = run.arg(MAX_ENTRIES).arg(MAX_LEASE.as_secs() * 1000).arg(MAX_WORD_BYTES);
     let answer = run.invoke_async(redis).await?;
     Ok(!matches!(answer, Value::Nil | Value::Int(0) | Value::Boolean(false)))
 }

@@ -36,8 +36,11 @@ const MAX_COUNT: i64 = (1 << COUNT_BITS) - 1;
 
 /// The most new prefixes of one day, because anybody may ask for an id; more fail with [`Error::NoId`].
 const MAX_NEW_PREFIXES: i64 = 1000;
-/// The prefixes of this program, which do not count towards [`MAX_NEW_PREFIXES`].
-const OWN_PREFIXES: [&str; 2] = ["order", "bench"];
+/// The prefix of orders. It has a dot, so that no request for ids counts in the key of the orders: anybody could use up the
+/// numbers of a day.
+pub const ORDERS: &str = "voucher.order";
+/// The prefixes of this program and of its lessons, which do not count towards [`MAX_NEW_PREFIXES`].
+const OWN_PREFIXES: [&str; 4] = [ORDERS, "order", "by-hand", "bench"];
 
 /// How long the key of a day is kept, from its first count and from the end of its day, whichever is later: it must outlive its
 /// day by more than clocks differ or go back, or the day's count would start again. An instance whose clock was ahead goes on

@@ -75,7 +75,7 @@ pub(super) async fn deduct_and_insert(ctx: &Ctx, conn: &mut Conn, order: &Order)
     if mysql::execute_on(conn, &order.job, deduct_statement(order)).await? == 0 {
         return Err(Error::SoldOut);
     }
-    let order_id = id_worker::next_id(ctx, "order").await?;
+    let order_id = id_worker::next_id(ctx, id_worker::ORDERS).await?;
     mysql::execute_on(conn, &order.job, insert_statement(order, order_id)).await?;
     Ok(OrderReceipt { order_id, lock: None })
 }

@@ -32,7 +32,7 @@ use serde::Serialize;
 use std::{fmt, future::Future, sync::LazyLock, time::Duration};
 use utoipa::ToSchema;
 
-pub use product::check_product;
+pub use product::{check_product, check_product_was_there};
 pub use strategies::mine::stages;
 pub(crate) use strategies::{
     mine::current_scripts,
@@ -76,6 +76,7 @@ pub struct StrategySpec {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
+#[schema(as = StrategyPromise)]
 pub enum Promise {
     /// Loses updates at all times.
     Unsafe,

@@ -11,7 +11,7 @@ use crate::{
 };
 use futures::future::{BoxFuture, try_join_all};
 use oversell_lock::redis::Connection;
-use redis::{ErrorKind, Pipeline, RedisResult, ServerErrorKind};
+use redis::{ErrorKind, Pipeline, RedisResult, ServerErrorKind, Value};
 use zookeeper_client::{Client, Error as Zk};
 
 /// The part of a product to set and clear: that of one strategy, or of one race.
@@ -111,26 +111,27 @@ pub(super) async fn probe_writes(node: &mut Connection, keys: &[String]) -> Redi
 }
 
 /// Executes all parts in one transaction. A Redis Cluster refuses parts in several slots; then each part is a transaction of
-/// its own, in order. Sets `changed` once a part was executed, also if a later one fails.
-pub(super) async fn execute(node: &mut Connection, parts: &[Pipeline], changed: &mut bool) -> RedisResult<()> {
+/// its own, in order. Sets `changed` once a part was executed, also if a later one fails. Returns the answers.
+pub(super) async fn execute(node: &mut Connection, parts: &[Pipeline], changed: &mut bool) -> RedisResult<Vec<Value>> {
     let mut all = redis::pipe();
     all.atomic();
     for command in parts.iter().flat_map(Pipeline::cmd_iter) {
         all.add_command(command.clone());
     }
-    match all.exec_async(node).await {
+    match all.query_async(node).await {
         Err(error) if error.kind() == ErrorKind::Server(ServerErrorKind::CrossSlot) => {
+            let mut answers = Vec::new();
             for part in parts {
-                part.exec_async(node).await?;
+                answers.extend(part.query_async::<Vec<Value>>(node).await?);
                 *changed = true;
             }
+            Ok(answers)
         }
         done => {
-            done?;
-            *changed = true;
+            *changed |= done.is_ok();
+            done
         }
     }
-    Ok(())
 }
 
 /// For each key, the transaction in its slot that deletes the key with its companions and wakes its waiters. Only reads.

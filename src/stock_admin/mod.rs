@@ -19,7 +19,11 @@ use futures::future::join_all;
 use oversell_lock::{mysql::Conn, redis::RedisClient};
 use serde::Serialize;
 use sqlx::{Executor, FromRow, Row as _, mysql::MySqlRow};
-use std::{future::Future, time::Duration};
+use std::{
+    future::Future,
+    sync::atomic::{AtomicI64, Ordering},
+    time::Duration,
+};
 use utoipa::ToSchema;
 use zookeeper_client::Client;
 
@@ -36,6 +40,11 @@ const READ_STOCK: &str = "/*M!100100 SET STATEMENT wsrep_sync_wait = 1 FOR */ SE
 /// Makes the row of a product, or sets its count and raises its version.
 const PUT_STOCK: &str = "INSERT INTO db_stock (id, product_code, stock_code, count) VALUES (?, ?, '001', ?) \
                    ON DUPLICATE KEY UPDATE count = VALUES(count), version = version + 1";
+/// What a reset finds in MySQL, and what nobody takes from meanwhile: the row, then its buckets.
+const LOCK_STOCK: [&str; 2] = [
+    "SELECT CAST(count AS SIGNED) FROM db_stock WHERE id = ? FOR UPDATE",
+    "SELECT CAST(COALESCE(SUM(count), 0) AS SIGNED) FROM db_stock_bucket WHERE stock_id = ? FOR UPDATE",
+];
 const DELETE_STOCK: &str = "DELETE FROM db_stock WHERE id = ?";
 const CLEAR_FENCE: &str = "UPDATE db_stock SET fence = 0 WHERE id = ?";
 /// A reset puts all pieces into the row, so the buckets must be empty.
@@ -49,6 +58,20 @@ const STUDENT_REDIS: &str = "redis-mine";
 /// The nodes of Redlock in the order of `redis.nodes`, as the lab and the containers call them.
 pub(crate) const NODES: [&str; 9] =
     ["redis", "redis-2", "redis-3", "redis-4", "redis-5", "redis-6", "redis-7", "redis-8", "redis-9"];
+
+/// How many more pieces of product 1 the resets of this instance have put into each store than they found there: so it can be told
+/// from the sold pieces and those that are left whether too many were sold, over a reset too.
+#[derive(Debug, Default)]
+struct PutPieces {
+    mysql: AtomicI64,
+    redis: AtomicI64,
+}
+
+/// The pieces that resets of this instance have put into MySQL and into Redis, less those that they found there.
+pub fn put_pieces(ctx: &Ctx) -> [i64; 2] {
+    let put = ctx.local.of::<PutPieces>();
+    [&put.mysql, &put.redis].map(|store| store.load(Ordering::Relaxed))
+}
 
 /// A product in both stores. Servers that are down are listed in `missing`, and their part is null.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
@@ -207,13 +230,17 @@ async fn set_and_clear(
             Some(count) => StockRowChange::Set(count),
             None => StockRowChange::Delete,
         };
-        reset_rows(conn, stock_id, stock_row, names.includes_fence(), &rows).await?;
+        let put = reset_rows(conn, stock_id, stock_row, names.includes_fence(), &rows).await?;
+        if stock_id == 1 {
+            ctx.local.of::<PutPieces>().mysql.fetch_add(put, Ordering::Relaxed);
+        }
     }
     // The pieces are set before the locks are cleared: the next holder must read the new number.
     let stock = stock.map(|key| {
         let mut pieces = redis::pipe();
         match count {
-            Some(count) => pieces.set(key, count),
+            // MGET, since a key of another type is no error to it.
+            Some(count) => pieces.cmd("MGET").arg(&key).set(key, count),
             None => pieces.del(key),
         };
         pieces
@@ -232,7 +259,11 @@ async fn set_and_clear(
             let mut redis = ctx.redis.connection();
             let locks = clear::unlock_commands(&mut redis, &keys).await?;
             let parts: Vec<_> = stock.into_iter().chain(locks).collect();
-            clear::execute(&mut redis, &parts, &mut changed).await?;
+            let answers = clear::execute(&mut redis, &parts, &mut changed).await?;
+            if let (Some(count), Some(found), 1) = (count.filter(|_| sets(Store::Redis)), answers.first(), stock_id) {
+                let found: (Option<i64>,) = redis::from_redis_value(found.clone()).unwrap_or_default();
+                ctx.local.of::<PutPieces>().redis.fetch_add(count - found.0.unwrap_or(0), Ordering::Relaxed);
+            }
         }
         Ok(())
     };
@@ -270,15 +301,23 @@ enum StockRowChange {
     Set(i64),
 }
 
-/// The part of a reset in MySQL, in one transaction.
+/// The part of a reset in MySQL, in one transaction. Returns how many more pieces there are than before.
 async fn reset_rows(
     mut conn: Conn,
     stock_id: i64,
     stock_row: StockRowChange,
     clears_fence: bool,
     locks: &[String],
-) -> Result<(), Error> {
+) -> Result<i64, Error> {
     within_limit(Server::MySql, conn.execute("START TRANSACTION")).await??;
+    let mut put = 0;
+    if let StockRowChange::Set(count) = stock_row {
+        put = count;
+        for found in LOCK_STOCK {
+            let found = sqlx::query_scalar::<_, i64>(found).bind(stock_id);
+            put -= execute_unless_row_is_held(found.fetch_optional(&mut *conn)).await?.unwrap_or(0);
+        }
+    }
     let mut writes = Vec::new();
     let stock_write = match stock_row {
         StockRowChange::Keep => None,
@@ -304,7 +343,7 @@ async fn reset_rows(
         .map_err(mark_unknown_outcome)?
         .map_err(|e| mark_unknown_outcome(e.into()))?;
     conn.done();
-    Ok(())
+    Ok(put)
 }
 
 /// Asks this Redis whether it would change these keys.
@@ -321,10 +360,10 @@ async fn reachable_zookeeper(ctx: &Ctx) -> Result<Client, Error> {
 }
 
 /// Executes a write to a row that a strategy may hold; [`Error::Timeout`] if it is held, or MySQL does not answer in time.
-async fn execute_unless_row_is_held<T>(write: impl Future<Output = Result<T, sqlx::Error>>) -> Result<(), Error> {
+async fn execute_unless_row_is_held<T>(write: impl Future<Output = Result<T, sqlx::Error>>) -> Result<T, Error> {
     match tokio::time::timeout(STEP_TIMEOUT, write).await {
         Ok(Err(error)) if !is_contended(&error) => Err(error.into()),
-        Ok(Ok(_)) => Ok(()),
+        Ok(Ok(done)) => Ok(done),
         _ => Err(Error::Timeout { what: "row in db_stock".into(), waited: STEP_TIMEOUT }),
     }
 }

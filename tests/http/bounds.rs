@@ -1,12 +1,15 @@
 //! What one client can do to the others, tried.
 
 use crate::support::{
-    http::{answer, client},
+    http::{answer, ask, ask_json, client, elements},
     labs, *,
 };
 use futures::future::join_all;
 use oversell::claims;
-use oversell_lab::lab::Lab;
+use oversell_lab::{
+    clients::{four_letters::four_letter_command, redis_at::redis_at},
+    lab::Lab,
+};
 use reqwest::StatusCode;
 use serde_json::json;
 use std::{
@@ -192,5 +195,166 @@ async fn loads_of_one_visitor_and_of_all_have_a_bound() -> Result<()> {
     wait_until("a place is free again", || async { Ok(start(MAX_WAITING, 10).await?.0 == StatusCode::ACCEPTED) })
         .await?;
     lab.stop().await;
+    Ok(())
+}
+
+/// Sends a request as a visitor of this number, and returns status, words and `retry-after`.
+async fn as_visitor(visitor: usize, request: reqwest::RequestBuilder) -> Result<(StatusCode, String, u64)> {
+    let answer = request.header("x-visitor", format!("made-up-visitor-{visitor:06}")).send().await?;
+    let again = answer.headers().get("retry-after").and_then(|again| again.to_str().ok()?.parse().ok());
+    Ok((answer.status(), answer.text().await?, again.unwrap_or_default()))
+}
+
+/// Any client can make up visitors: what is kept of them lies apart from what sells, and has a bound that says when again.
+#[apply(test!)]
+async fn made_up_visitors_fill_no_server() -> Result<()> {
+    const MAX_VISITORS: usize = 400;
+    let lab = Lab::start(labs::short_leases()).await?;
+    let http = &lab.addresses().http;
+    let mut mine = redis_at(&lab.addresses().mine.as_ref().context("no Redis of theirs")?.url).await?;
+    let keys = async || labs::command_redis::<i64>(&lab, &["DBSIZE"]).await;
+    let before = keys().await?;
+    let scripts = json!({"acquire": format!("return 1 --{}", "x".repeat(1900)), "release": "return 1"});
+    let store = async |n| as_visitor(n, client().put(format!("{http}/mine")).json(&scripts)).await;
+    let sell = async |n| as_visitor(n, client().post(format!("{http}/check/lock/mine"))).await;
+    for n in 0..MAX_VISITORS {
+        let (status, words, _) = store(n).await?;
+        ensure!(status == StatusCode::OK, "{n}: {status} {words}");
+    }
+    ensure!(keys().await? == before, "the scripts of visitors are in the Redis that sells");
+    for (status, words, again) in [store(MAX_VISITORS).await?, sell(MAX_VISITORS).await?] {
+        ensure!(
+            status == StatusCode::TOO_MANY_REQUESTS && words.contains("400 visitors") && (100..=601).contains(&again),
+            "{status} {words} {again}"
+        );
+    }
+    for n in [0, 7] {
+        let (status, words, _) = sell(n).await?;
+        ensure!(status == StatusCode::OK, "a visitor who is there: {status} {words}");
+    }
+    ensure!(keys().await? == before + 2, "a product for each who sells");
+    // Visitor 7 has not come for an hour.
+    let hour_ago = chrono::Utc::now().timestamp_millis() - 3_600_000;
+    let mut left = redis::cmd("ZADD");
+    left.arg("{mine}:visitors").arg(hour_ago).arg("made-up-visitor-000007").exec_async(&mut mine).await?;
+    let (status, words, _) = store(MAX_VISITORS).await?;
+    ensure!(status == StatusCode::OK, "a place is free: {status} {words}");
+    let kept: [i64; 2] = [
+        redis::cmd("ZCARD").arg("{mine}:visitors").query_async(&mut mine).await?,
+        redis::cmd("HLEN").arg("{mine}:scripts").query_async(&mut mine).await?,
+    ];
+    ensure!(kept == [400; 2], "{kept:?}");
+    wait_until("the product of who has left is gone", async || Ok(keys().await? == before + 1)).await?;
+    lab.stop().await;
+    Ok(())
+}
+
+/// A lock that is held beyond its answer is bound by no connection.
+#[apply(test!)]
+async fn locks_held_after_their_answers_have_a_bound() -> Result<()> {
+    const MAX_HELD: usize = 500;
+    let lab = Lab::start(labs::short_leases()).await?;
+    let paths = ["/test/read?lease_ms=600000", "/test/zk/read?hold_ms=60000"];
+    for (path, instance) in paths.into_iter().zip(&lab.addresses().instances) {
+        let visit = async |n, path| as_visitor(n, client().get(format!("{}{path}", instance.url))).await;
+        for first in (0..MAX_HELD).step_by(50) {
+            for held in join_all((first..first + 50).map(|n| visit(n, path))).await {
+                let (status, words, _) = held?;
+                ensure!(status == StatusCode::OK, "{path}: {status} {words}");
+            }
+        }
+        for path in paths {
+            let (status, words, again) = visit(MAX_HELD, path).await?;
+            ensure!(
+                status == StatusCode::TOO_MANY_REQUESTS && words.contains("500 locks held") && again > 0,
+                "{path}: {status} {words} {again}"
+            );
+        }
+    }
+    lab.stop().await;
+    Ok(())
+}
+
+/// Whoever is in a room may stay there, and is a node of ZooKeeper for as long.
+#[apply(test!)]
+async fn members_of_the_double_barrier_have_a_bound() -> Result<()> {
+    const MAX_MEMBERS: usize = 1000;
+    let lab = Lab::start(labs::short_leases()).await?;
+    let base = &lab.addresses().instances[0].url;
+    let room = async |n, what: &str| as_visitor(n, client().get(format!("{base}/test/zk/double-barrier/{what}"))).await;
+    for first in (0..MAX_MEMBERS).step_by(50) {
+        for entered in join_all((first..first + 50).map(|n| room(n, "enter?members=1"))).await {
+            let (status, words, _) = entered?;
+            ensure!(status == StatusCode::OK, "{status} {words}");
+        }
+    }
+    let (status, words, _) = room(MAX_MEMBERS, "enter?members=1").await?;
+    ensure!(status == StatusCode::TOO_MANY_REQUESTS && words.contains("1000 members"), "{status} {words}");
+    let (status, words, _) = room(0, "leave?members=1&wait_ms=0").await?;
+    ensure!(status == StatusCode::SERVICE_UNAVAILABLE, "the others are inside: {status} {words}");
+    let enter = async || Ok(room(MAX_MEMBERS, "enter?members=1").await?.0 == StatusCode::OK);
+    wait_until("a place is free", enter).await?;
+    lab.stop().await;
+    Ok(())
+}
+
+/// A product that is not there leaves no key, row or node, whatever the strategy or the lesson; a student's lock may do so in
+/// vain.
+#[apply(test!)]
+async fn a_made_up_product_leaves_nothing() -> Result<()> {
+    let lab = labs::full_lab().await?;
+    let (http, at) = (&lab.addresses().http, lab.addresses());
+    let mut mine = redis_at(&at.mine.as_ref().context("no Redis of theirs")?.url).await?;
+    let scripts = json!({"acquire": "redis.call('set', KEYS[1], 1) return 1", "release": "return 1"});
+    let (status, words, _) = as_visitor(1, client().put(format!("{http}/mine")).json(&scripts)).await?;
+    ensure!(status == StatusCode::OK, "{status} {words}");
+    let mut seen = Vec::new();
+    for _ in 0..2 {
+        let strategies = ask_json(format!("{http}/strategies")).await?;
+        let strategies = elements(&strategies).filter_map(|one| one["slug"].as_str());
+        let lessons =
+            ["semaphore", "read", "fair", "multi", "zk/read", "zk/semaphore", "zk/barrier/set", "zk/atomic/get"];
+        let paths = strategies.map(|slug| format!("/check/lock/{slug}"));
+        for path in paths.chain(lessons.map(|lesson| format!("/test/{lesson}"))) {
+            let product = 900_000_000 + seen.len();
+            let (status, words, _) =
+                as_visitor(1, client().get(format!("{http}{path}?stock_id={product}&wait_ms=1000"))).await?;
+            ensure!(status == StatusCode::NOT_FOUND, "{path}: {status} {words}");
+        }
+        let mntr = four_letter_command(&at.zookeeper.connect, "mntr").await?;
+        let nodes = mntr.lines().find_map(|line| line.strip_prefix("zk_znode_count\t")).map(str::to_owned);
+        let names: i64 = redis::cmd("DBSIZE").query_async(&mut mine).await?;
+        seen.push((nodes, names, labs::command_redis::<i64>(&lab, &["DBSIZE"]).await?));
+    }
+    ensure!(seen[0] == seen[1], "nodes, keys of students, keys: {seen:?}");
+    labs::forget_visitors(&lab).await?;
+    labs::keep_for_next_test(lab);
+    Ok(())
+}
+
+/// Whoever asks for ids asks for none of the orders'.
+#[apply(test!)]
+async fn orders_draw_numbers_that_no_request_uses_up() -> Result<()> {
+    let lab = labs::full_lab().await?;
+    let http = &lab.addresses().http;
+    let voucher = json!({"title": "a", "stock": 9, "begin": "2020-01-01T00:00:00Z", "end": "2100-01-01T00:00:00Z"});
+    let (_, made) = answer(client().post(format!("{http}/voucher")).json(&voucher)).await?;
+    let voucher = serde_json::from_str::<serde_json::Value>(&made)?["id"].to_string();
+    let count = async |user: i64| {
+        let order = client().post(format!("{http}/voucher-order/seckill/{voucher}")).header("x-user-id", user);
+        let (status, words) = answer(order).await?;
+        ensure!(status == StatusCode::OK, "{status} {words}");
+        let order: serde_json::Value = serde_json::from_str(&words)?;
+        let number: i64 = order["order_id"].as_str().context("no number")?.parse()?;
+        Ok(number & i64::from(u32::MAX))
+    };
+    let first = count(1).await?;
+    for prefix in ["order", "voucher-order", "by-hand"] {
+        let (status, words) = ask(format!("{http}/id/{prefix}?count=1000")).await?;
+        ensure!(status == StatusCode::OK, "{prefix}: {status} {words}");
+    }
+    let second = count(2).await?;
+    ensure!(second == first + 1, "{first}, then {second}");
+    labs::keep_for_next_test(lab);
     Ok(())
 }

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 /// The state of the whole cluster, by the instance at `base`.
 async fn lights(base: &str, query: &str) -> Result<(StatusCode, Value)> {
     // Not over a kept connection: an instance that was stopped closes it when it goes on.
-    let answer = reqwest::get(format!("{base}/health/ready{query}")).await?;
+    let answer = client().get(format!("{base}/health/ready{query}")).send().await?;
     Ok((answer.status(), answer.json().await?))
 }
 

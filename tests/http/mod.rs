@@ -1,3 +1,4 @@
 mod bounds;
 mod class;
 mod lights;
+mod outer_proxy;

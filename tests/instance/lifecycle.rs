@@ -17,11 +17,11 @@ use oversell_lab::{
 };
 use reqwest::StatusCode;
 use sqlx::{Connection, Executor, MySqlConnection};
-use std::process::Stdio;
+use std::{path::Path, process::Stdio};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpStream,
-    process::Command,
+    process::{Child, Command},
 };
 
 const STOCK: i64 = 1000;
@@ -85,22 +85,15 @@ async fn an_instance_that_is_told_to_end_finishes_what_is_under_way() -> Result<
     Ok(())
 }
 
-/// After SIGTERM an instance finishes its requests; a request whose body never comes would keep it for minutes.
-#[apply(test!)]
-async fn a_second_signal_ends_an_instance_at_once() -> Result<()> {
-    let folder = labs::folder()?;
-    let json = folder.path().join("instance.json");
-    let settings = [
-        "server.shutdown_ms=600000",
-        "server.header_timeout_ms=600000",
-        "mysql.url=mysql://root@127.0.0.1:1/test",
-        "redis.url=redis://127.0.0.1:1",
-        "zookeeper.connect=127.0.0.1:1",
-    ];
-    let mut instance = Command::new(env!("CARGO_BIN_EXE_oversell"))
+/// An instance without servers, and its address.
+async fn lone_instance(folder: &Path, settings: &[&str]) -> Result<(Child, String)> {
+    let json = folder.join("instance.json");
+    let nobody =
+        ["mysql.url=mysql://root@127.0.0.1:1/test", "redis.url=redis://127.0.0.1:1", "zookeeper.connect=127.0.0.1:1"];
+    let instance = Command::new(env!("CARGO_BIN_EXE_oversell"))
         .args(["serve", "--port", "0", "--json"])
         .arg(&json)
-        .args(settings.iter().flat_map(|setting| ["--set", setting]))
+        .args(settings.iter().chain(&nobody).flat_map(|setting| ["--set", setting]))
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .kill_on_drop(true)
@@ -108,20 +101,51 @@ async fn a_second_signal_ends_an_instance_at_once() -> Result<()> {
     let at = || serde_json::from_slice::<InstanceAddress>(&std::fs::read(&json).ok()?).ok();
     wait_until("its address", || async { Ok(at().is_some()) }).await?;
     let url = at().context("no address")?.url;
-    let address = url.trim_start_matches("http://");
+    Ok((instance, url.trim_start_matches("http://").to_owned()))
+}
+
+/// A request that is being served, since the server has asked for its body of ten bytes.
+async fn begun_request(address: &str) -> Result<TcpStream> {
     let mut request = TcpStream::connect(address).await?;
     let head = "PUT /stock HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n\
                 content-length: 10\r\nexpect: 100-continue\r\n\r\n";
     request.write_all(head.as_bytes()).await?;
-    // The server asked for the body, so the request is being served.
     request.read_u8().await?;
+    Ok(request)
+}
+
+/// After SIGTERM an instance finishes its requests; a request whose body never comes would keep it for minutes.
+#[apply(test!)]
+async fn a_second_signal_ends_an_instance_at_once() -> Result<()> {
+    let folder = labs::folder()?;
+    let settings = ["server.shutdown_ms=600000", "server.header_timeout_ms=600000"];
+    let (mut instance, address) = lone_instance(folder.path(), &settings).await?;
+    let _request = begun_request(&address).await?;
 
     labs::terminate(instance.id())?;
-    wait_until("it listens no more", || async { Ok(TcpStream::connect(address).await.is_err()) }).await?;
+    wait_until("it listens no more", || async { Ok(TcpStream::connect(&address).await.is_err()) }).await?;
     ensure!(instance.try_wait()?.is_none(), "it did not wait for the request: the test shows nothing");
     labs::terminate(instance.id())?;
     let ended = within_limit("its end", instance.wait()).await??;
     ensure!(!ended.success(), "it ended as if nothing had been under way");
+    Ok(())
+}
+
+/// After SIGTERM a request has all of `server.shutdown_ms`: this one takes nine tenths of it.
+#[apply(test!)]
+async fn a_request_has_all_of_the_time_to_end() -> Result<()> {
+    let folder = labs::folder()?;
+    let settings = ["server.shutdown_ms=10000", "server.header_timeout_ms=600000"];
+    let (mut instance, address) = lone_instance(folder.path(), &settings).await?;
+    let mut request = begun_request(&address).await?;
+    labs::terminate(instance.id())?;
+    tokio::time::sleep(Duration::from_secs(9)).await;
+    request.write_all(b"{\"count\":x").await?;
+    let mut answer = String::new();
+    request.read_to_string(&mut answer).await?;
+    ensure!(answer.contains(" 400 Bad Request"), "it was cut off: {answer:?}");
+    let ended = within_limit("its end", instance.wait()).await??;
+    ensure!(ended.success(), "it ended with {ended}");
     Ok(())
 }
 

@@ -1,1 +1,2 @@
+mod dashboard;
 mod lifecycle;

@@ -144,15 +144,18 @@ async fn scripts_of_strangers_fill_no_redis() -> Result<()> {
     let mut main = redis_at(&lab.addresses().redis[0].url).await?;
     let before = number(&mut main, "memory", "number_of_cached_scripts").await?;
     let many = vec!["'x'"; 200].join(", ");
+    let with_scripts = async |scripts: &Value| {
+        let (status, words) = answer(client().put(format!("{http}/mine")).json(scripts)).await?;
+        ensure!(status == StatusCode::OK, "{status} {words}");
+        answer(client().get(check_url(http, "mine", 0, 300))).await
+    };
+    let scripts_of = |begin: &str, middle: &str, end: &str| json!({"acquire": format!("{begin}{middle}{end}"), "release": "return 1"});
     for n in 0..30 {
         let scripts = json!({
             "acquire": format!("redis.call('rpush', KEYS[1], {many}) return {n}"),
             "release": format!("return {n}"),
         });
-        let put = client().put(format!("{http}/mine")).json(&scripts);
-        let (status, words) = answer(put).await?;
-        ensure!(status == StatusCode::OK, "{status} {words}");
-        let (_, words) = answer(client().get(check_url(http, "mine", 0, 300))).await?;
+        let (_, words) = with_scripts(&scripts).await?;
         ensure!(words.contains("256 entries") || n == 0, "{words}");
     }
     let after = number(&mut main, "memory", "number_of_cached_scripts").await?;
@@ -165,8 +168,14 @@ async fn scripts_of_strangers_fill_no_redis() -> Result<()> {
     ensure!((1..=256).contains(&length), "the lock holds {length}");
     let ends: i64 = redis::cmd("TTL").arg(&locks[0]).query_async(&mut mine).await?;
     ensure!((1..=24 * 60 * 60).contains(&ends), "it ends after {ends} s");
-    let (): () = redis::cmd("FLUSHALL").query_async(&mut mine).await?;
-    let _: i64 = labs::query_redis(&lab, "DEL", "mine:at:127.0.0.1").await?;
+    let mut wide = scripts_of("redis.call('set', KEYS[1], '", &"x".repeat(65), "') return 1");
+    let (_, words) = with_scripts(&wide).await?;
+    ensure!(words.contains("64 bytes"), "{words}");
+    wide = scripts_of("redis.call('set', KEYS[1], 1, 'PX', '", "99999999999", "') return 1");
+    with_scripts(&wide).await?;
+    let ends: i64 = redis::cmd("TTL").arg(&locks[0]).query_async(&mut mine).await?;
+    ensure!((1..=24 * 60 * 60).contains(&ends), "a lease of years ends after {ends} s");
+    labs::forget_visitors(&lab).await?;
     labs::keep_for_next_test(lab);
     Ok(())
 }
@@ -216,9 +225,7 @@ async fn each_visitor_has_an_own_lock_and_product() -> Result<()> {
         let (status, refused) = visit(0, Some(visitor), Method::GET, "/mine", Value::Null).await?;
         ensure!(status == StatusCode::BAD_REQUEST && refused["field"] == "x-visitor", "{status} {refused}");
     }
-    for key in [format!("mine:{one}"), format!("mine:{other}"), "mine:at:127.0.0.1".to_owned()] {
-        let _: i64 = labs::query_redis(&lab, "DEL", &key).await?;
-    }
+    labs::forget_visitors(&lab).await?;
     labs::keep_for_next_test(lab);
     Ok(())
 }

@@ -4,7 +4,7 @@
 //! Each test has its own servers, since it breaks them.
 
 use super::{on_sale, stream::VoucherSale};
-use crate::support::{buyers::PIECES, *};
+use crate::support::{buyers::PIECES, http::new_client, *};
 use oversell::{
     ctx::Ctx,
     seckill::{
@@ -97,7 +97,7 @@ async fn orders_survive_the_end_of_a_consumer_of_mysql_and_of_redis() -> Result<
     append_fsync(&ctx, "always").await?;
     let voucher = on_sale(&ctx, PIECES).await?;
     let crowd = Arc::new(Crowd {
-        client: Client::new(),
+        client: new_client(),
         instances: at.instances.iter().map(|one| one.url.clone()).collect(),
         voucher,
         users,

@@ -48,7 +48,7 @@ impl VoucherSale {
         let ctx = servers.with(|config| config.redis.prefix = format!("stall-{id}:"));
         // Each prefix counts its own ids, but all share one table of orders: so each starts at another number.
         let used = u32::try_from(id)? * IDS;
-        id_worker::next_ids(&ctx, "order", used).await?;
+        id_worker::next_ids(&ctx, id_worker::ORDERS, used).await?;
         Self::open(ctx).await
     }
 
@@ -192,7 +192,7 @@ impl Twin {
         }
         let mut conn = sale.ctx.mysql(TEST_WAIT_LIMIT).await?;
         for entry in &entries {
-            let order_id = id_worker::next_id(&sale.ctx, "order").await?;
+            let order_id = id_worker::next_id(&sale.ctx, id_worker::ORDERS).await?;
             let insert = sqlx::query("INSERT INTO tb_voucher_order (id, user_id, voucher_id) VALUES (?, ?, ?)");
             let user: i64 = entry.get("userId").context("no user")?;
             insert.bind(order_id).bind(user).bind(sale.voucher).execute(&mut *conn).await?;

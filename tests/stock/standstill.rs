@@ -7,7 +7,7 @@ use oversell::{
     stock::{self, Strategy},
 };
 use oversell_lab::clients::redis_at::redis_at;
-use reqwest::{Client, StatusCode};
+use reqwest::StatusCode;
 use std::time::Instant;
 
 const WAIT_MS: u64 = 300;
@@ -35,7 +35,7 @@ async fn no_request_outwaits_its_limit_at_a_stalled_server(server: Server) -> Re
         ask(check_url(&at, strategy.slug, 0, MINUTE)).await?;
     }
     lab.pause(server.name())?;
-    let client = Client::new();
+    let client = new_client();
     // First requests without a wait of their own: they find recently used connections, which are not checked again.
     let others = [format!("{at}/voucher-order/7")].into_iter();
     let sells = strategies().map(|strategy| check_url(&at, strategy.slug, 0, WAIT_MS));

@@ -17,7 +17,12 @@ pub(crate) fn check_url_of(base: &str, slug: &str, product: usize, hold_ms: u64,
     format!("{}&stock_id={product}", check_url(base, slug, hold_ms, wait_ms))
 }
 
-static CLIENT: LazyLock<Client> = LazyLock::new(Client::new);
+static CLIENT: LazyLock<Client> = LazyLock::new(new_client);
+
+/// A new client, which uses no proxy of the shell.
+pub(crate) fn new_client() -> Client {
+    Client::builder().no_proxy().build().expect("a client")
+}
 
 /// Shared by the tests; buyers have their own.
 pub(crate) fn client() -> &'static Client {

@@ -112,6 +112,22 @@ pub(crate) async fn query_redis<T: FromRedisValue>(lab: &Lab, command: &str, of:
     Ok(redis::cmd(command).arg(of).query_async(&mut redis).await?)
 }
 
+/// The answer of the main Redis to a command.
+pub(crate) async fn command_redis<T: FromRedisValue>(lab: &Lab, command: &[&str]) -> Result<T> {
+    let mut redis = redis_at(&lab.addresses().redis[0].url).await?;
+    let mut all = redis::Cmd::new();
+    for word in command {
+        all.arg(word);
+    }
+    Ok(all.query_async(&mut redis).await?)
+}
+
+/// Forgets the scripts of all visitors, and their locks.
+pub(crate) async fn forget_visitors(lab: &Lab) -> Result<()> {
+    let mine = lab.addresses().mine.as_ref().context("no Redis of theirs")?;
+    Ok(redis::cmd("FLUSHALL").exec_async(&mut redis_at(&mine.url).await?).await?)
+}
+
 pub(crate) fn addresses(lab_json: &Path) -> Option<Addresses> {
     serde_json::from_slice(&std::fs::read(lab_json).ok()?).ok()
 }

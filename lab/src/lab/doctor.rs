@@ -59,6 +59,7 @@ pub fn run(Args { lab }: Args) -> Result<(), Failure> {
     lab.check()?;
     let packages = print_programs_and_list_missing(&lab);
     print_optional_programs();
+    print_proxies();
     let occupied = print_ports_and_list_occupied(&lab);
     say!("{}", localized!("这台机器", "this machine"));
     let too_little = [
@@ -167,6 +168,22 @@ fn print_optional_programs() {
                 "docker compose"
             )
         ),
+    }
+}
+
+/// Prints the variables of this shell that name a proxy, since programs that a person types use it: curl, Python, most load tools.
+fn print_proxies() {
+    for name in programs::PROXY_VARIABLES.into_iter().flat_map(|name| [name.to_owned(), name.to_uppercase()]) {
+        let Some(proxy) = std::env::var(&name).ok().filter(|proxy| !proxy.is_empty()) else { continue };
+        let proxy = proxy.rsplit_once('@').map_or(&*proxy, |(_, host)| host);
+        say!(
+            "{}",
+            localized!(
+                "  注意     {name:<20} {proxy}：本程序和课里的命令行不走它；自己在终端输入 curl 前先执行 export no_proxy=127.0.0.1,localhost",
+                "  note     {name:<20} {proxy}: this program and the lessons' lines do not use it; before you type curl yourself, run \
+                 export no_proxy=127.0.0.1,localhost"
+            )
+        );
     }
 }
 

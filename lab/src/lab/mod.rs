@@ -50,8 +50,8 @@ use server::{Member, MemberSettings, Tier};
 use std::{collections::HashSet, sync::Arc, time::Duration};
 use tokio::task::JoinSet;
 
-/// After SIGTERM an instance may finish its requests for this long.
-const INSTANCE_STOP_TIMEOUT: Duration = Duration::from_secs(10);
+/// After SIGTERM an instance may finish its requests and release its locks for this long: `server.shutdown_ms` and a quarter.
+const INSTANCE_STOP_TIMEOUT: Duration = Duration::from_secs(13);
 /// After SIGTERM a server may write its data for this long.
 const SERVER_STOP_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -117,7 +117,7 @@ impl Lab {
         Ok(())
     }
 
-    /// Sends SIGTERM, and SIGKILL after 10 s; returns once the member is gone.
+    /// Sends SIGTERM, and SIGKILL after 13 s; returns once the member is gone.
     pub async fn terminate(&self, name: &str) -> Result<(), Failure> {
         self.member(name)?.running_process()?.stop(INSTANCE_STOP_TIMEOUT).await;
         Ok(())

@@ -97,6 +97,7 @@ fn render_site(listen: &str, behind: &[u16], static_root: &Path) -> String {
         .replace("${INSTANCE_NAMES}", &each(&|port| instance::name(*port), "|"))
         .replace("${INSTANCE_SERVERS}", &each(&alone, "\n"))
         .replace("${HTTP_LISTEN}", listen)
+        .replace("${TRUSTED_PROXY}", "127.0.0.1")
         .replace("${UPSTREAM_SERVERS}", &servers(""))
         .replace("${RUNNER_SERVERS}", &servers(" backup"))
         .replace("${STATIC_ROOT}", &static_root.display().to_string())

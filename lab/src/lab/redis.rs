@@ -141,7 +141,10 @@ impl Server for Redis {
             let leads = info.get("role") == Some("master".to_owned());
             let caught_up = leads || has_caught_up(&info) || !context.dependencies_up;
             match self.role {
-                Role::Replica { .. } if !caught_up => Err("it has not caught up yet".to_owned()),
+                Role::Replica { of } if !caught_up => {
+                    let link: String = info.get("master_link_status").unwrap_or_default();
+                    Err(format!("it has not caught up with 127.0.0.1:{of} yet: its link is {link}"))
+                }
                 _ => Ok(()),
             }
         }

@@ -121,14 +121,17 @@ impl Server for Sentinel {
         async move {
             info_of_process(self.port, context.pid).await?;
             shorten_timers(self.port).await.map_err(|e| e.to_string())?;
-            let knows_all = async {
-                let followers = connected_replicas(self.port).await?.len();
-                RedisResult::Ok(followers == self.replicas && other_sentinels(self.port).await? + 1 == self.sentinels)
+            let known = async {
+                RedisResult::Ok((connected_replicas(self.port).await?.len(), other_sentinels(self.port).await? + 1))
             };
-            if knows_all.await.map_err(|e| e.to_string())? || !context.dependencies_up {
+            let (replicas, sentinels) = known.await.map_err(|e| e.to_string())?;
+            if (replicas, sentinels) == (self.replicas, self.sentinels) || !context.dependencies_up {
                 Ok(())
             } else {
-                Err("it does not know all replicas and Sentinels yet".to_owned())
+                Err(format!(
+                    "{replicas} of {} replicas follow, and it knows {sentinels} of {} Sentinels",
+                    self.replicas, self.sentinels
+                ))
             }
         }
         .boxed()

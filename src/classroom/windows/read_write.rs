@@ -55,10 +55,11 @@ const DEFAULT_LEASE: Duration = Duration::from_secs(10);
 ///
 /// Cancel safety: Dropping it while it waits leaves nothing behind.
 async fn leave_to_lease(ctx: &Ctx, job: &Job, half: impl Lock, text: &str) -> Result<Answer, Error> {
+    let permit = HoldPermit::acquire(ctx)?;
     let guard = half.acquire(job.wait_left()).await?;
     let end = earliest_lease_end(ctx, job).await?;
     job.say(format_args!("{text}锁。。。。"));
-    hold_after_answer(ctx, job, guard, lease_or_stay(job), Some(end));
+    hold_after_answer(ctx, job, (guard, permit), lease_or_stay(job), Some(end));
     Ok(Answer::text(text))
 }
 

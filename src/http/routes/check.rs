@@ -22,6 +22,7 @@ use crate::{
     http::{job_summary::JobSummary, terms::Terms, visitor::Visitor},
     own_lock,
     section::Deduction,
+    server::Server,
     stock::{self, Strategy},
 };
 
@@ -111,12 +112,19 @@ async fn deduct(
     }
     let _under_way = app.requests_by_product.count(job.request.stock_id);
     let entry = app.books.enter(job.request.stock_id, strategy.slug);
-    let result = strategy.deduct(&app.ctx, &job).await;
+    let deducted = async {
+        if strategy.spec.needs.contains(&Server::ZooKeeper) {
+            stock::check_product_was_there(&app.ctx, job.request.stock_id).await?;
+        }
+        strategy.deduct(&app.ctx, &job).await
+    };
+    let result = deducted.await;
     if let Some(entry) = entry {
         entry.close(&result);
     }
     metrics.record_job(&job, &result);
     let deducted = result?;
+    app.metrics.count_sale(job.request.stock_id);
     let (entered_us, left_us) = job.observation.inside_us().unzip();
     let sold = DeductionBody {
         took: JobSummary::new(app, AnswerOutcome::Sold, strategy.slug, &job),

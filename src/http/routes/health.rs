@@ -136,6 +136,7 @@ pub(in crate::http) async fn metrics(State(app): State<AppState>) -> impl IntoRe
     let backlog = tokio::time::timeout(METRICS_TIMEOUT, stream::count_backlog(&app.ctx));
     let levels = tokio::time::timeout(METRICS_TIMEOUT, stock_admin::read(&app.ctx, 1));
     let (backlog, levels) = tokio::join!(backlog, levels);
-    app.metrics.set_gauges(backlog.ok().and_then(Result::ok), levels.ok().and_then(Result::ok));
+    let (backlog, levels) = (backlog.ok().and_then(Result::ok), levels.ok().and_then(Result::ok));
+    app.metrics.set_gauges(backlog, levels, stock_admin::put_pieces(&app.ctx));
     ([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], app.metrics.render())
 }

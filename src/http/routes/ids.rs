@@ -2,6 +2,10 @@
 
 use crate::http::routes::prelude::*;
 use crate::seckill::id_worker::{self, Id};
+use utoipa::{
+    PartialSchema,
+    openapi::{ObjectBuilder, RefOr, Schema, schema::SchemaType},
+};
 
 /// The most characters of a prefix, which becomes a part of a key in Redis.
 const MAX_PREFIX_LEN: usize = 32;
@@ -17,7 +21,7 @@ pub(in crate::http) struct BatchQuery {
 }
 
 /// One id, or a list where a count was asked for.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize)]
 #[serde(untagged)]
 pub(in crate::http) enum Ids {
     /// Without `count`.
@@ -25,6 +29,18 @@ pub(in crate::http) enum Ids {
     /// With it.
     Many(Vec<Id>),
 }
+
+impl PartialSchema for Ids {
+    /// Without a type: Java's generated clients do not compile with an object or a list of it.
+    fn schema() -> RefOr<Schema> {
+        let one =
+            serde_json::json!({"id": "662539205509742593", "seconds": 154_259_397, "count": 1, "date": "2026:11:21"});
+        let ids = ObjectBuilder::new().schema_type(SchemaType::AnyValue).examples([one]);
+        ids.description(Some("Id, seconds, count and date; with `count` a list of them")).into()
+    }
+}
+
+impl ToSchema for Ids {}
 
 /// Gives the next global ids of a prefix, a line for each.
 #[utoipa::path(get, path = "/id/{prefix}", tag = "seckill",

@@ -60,7 +60,7 @@ impl GradedVisitor {
     /// Registers the visitor. Errors: this visitor's lock is being graded, or waits for it.
     fn of(grading: Arc<Grading>, visitor: Visitor) -> Result<Self, Error> {
         let is_first = grading.visitors.lock().insert(visitor.clone());
-        is_first.then(|| Self(grading, visitor)).ok_or(Error::TooMany { what: "gradings of one visitor", most: 1 })
+        is_first.then(|| Self(grading, visitor)).ok_or_else(|| Error::too_many("gradings of one visitor", 1))
     }
 }
 

@@ -22,11 +22,12 @@ mod vouchers;
 use super::{
     app::AppState,
     error::Error,
-    guard, middleware,
+    form, guard, middleware,
     openapi::{self, Api},
     page,
 };
-use axum::{Router, handler::Handler};
+use crate::config::Config;
+use axum::{Router, handler::Handler, middleware::from_fn_with_state};
 use http::header;
 use std::future::ready;
 use tower_http::compression::CompressionLayer;
@@ -51,6 +52,7 @@ pub(super) fn router(app: &AppState) -> Router {
 
 /// The routes, those for operators apart, and the document that describes both.
 pub(super) fn documented(app: &AppState) -> (Router<AppState>, Router<AppState>, Document) {
+    let config = &app.ctx.config;
     // the lessons for several windows, each as it says of itself; a lock in the code, as an object, as a layer; the lessons with
     // parameters of their own
     let lessons = lessons::windows::window_routes()
@@ -61,44 +63,49 @@ pub(super) fn documented(app: &AppState) -> (Router<AppState>, Router<AppState>,
             routes!(lessons::zk_double_barrier::leave),
             routes!(lessons::zk_herd::herd),
         ])
-        .map(refusing_head_and_embedding)
+        .map(|route| refusing_head_and_embedding(config, route))
         .fold(OpenApiRouter::with_openapi(Api::openapi()), OpenApiRouter::routes);
+    let form = |(schemas, mut paths, methods): UtoipaMethodRouter<AppState>| -> UtoipaMethodRouter<AppState> {
+        let mut posts = paths.paths.values_mut().filter_map(|item| item.post.as_ref());
+        let state = (app.clone(), posts.any(openapi::takes_query));
+        (schemas, paths, methods.layer(from_fn_with_state(state, form::join_body_to_query)))
+    };
     let (routes, mut api) = lessons
         // the course
-        .routes(refusing_head_and_embedding(routes!(check::by_default)))
-        .routes(refusing_head_and_embedding(routes!(check::by_strategy)))
+        .routes(form(refusing_head_and_embedding(config, routes!(check::by_default))))
+        .routes(form(refusing_head_and_embedding(config, routes!(check::by_strategy))))
         .routes(routes!(strategies::list))
         .routes(routes!(strategies::text))
         .routes(routes!(strategies::source))
         .routes(routes!(stock::read, stock::reset, stock::remove))
         // deadlocks, limits
         .routes(routes!(deadlocks::list))
-        .routes(routes!(deadlocks::play))
-        .routes(refusing_head_and_embedding(routes!(limits::limited)))
-        .routes(refusing_head_and_embedding(routes!(limits::shared)))
+        .routes(form(routes!(deadlocks::play)))
+        .routes(refusing_head_and_embedding(config, routes!(limits::limited)))
+        .routes(refusing_head_and_embedding(config, routes!(limits::shared)))
         .routes(routes!(limits::unlimited))
         // the seckill
         .routes(routes!(vouchers::add))
         .routes(routes!(vouchers::read, vouchers::remove))
         .routes(routes!(vouchers::orders))
         .routes(routes!(vouchers::check))
-        .routes(routes!(voucher_orders::place))
+        .routes(form(routes!(voucher_orders::place)))
         .routes(routes!(voucher_orders::list))
         .routes(routes!(voucher_orders::text))
         .routes(routes!(voucher_orders::source))
         .routes(routes!(voucher_orders::state))
-        .routes(refusing_head_and_embedding(routes!(ids::next)))
+        .routes(refusing_head_and_embedding(config, routes!(ids::next)))
         // the races of the lessons
         .routes(routes!(replays::list))
-        .routes(routes!(replays::start, replays::cancel))
-        .routes(routes!(replays::step))
-        .routes(routes!(replays::next))
+        .routes(form(routes!(replays::start, replays::cancel)))
+        .routes(form(routes!(replays::step)))
+        .routes(form(routes!(replays::next)))
         .routes(routes!(replays::events))
         .routes(routes!(replays::start_actor))
         .routes(routes!(replays::direct_actor))
         // a lock of one's own
         .routes(routes!(mine::read, mine::store_scripts))
-        .routes(routes!(mine::grade))
+        .routes(form(routes!(mine::grade)))
         // a class that looks on
         .routes(routes!(classroom::events::events))
         .routes(routes!(classroom::objects::objects))
@@ -109,7 +116,7 @@ pub(super) fn documented(app: &AppState) -> (Router<AppState>, Router<AppState>,
         .routes(routes!(classroom::desk::desk, classroom::desk::call))
         .routes(routes!(classroom::desk::clear_queue))
         .routes(routes!(classroom::burst::send_burst))
-        .routes(routes!(classroom::lines::type_line))
+        .routes(form(routes!(classroom::lines::type_line)))
         .routes(routes!(classroom::qr::qr))
         // every claim, and its verdict
         .routes(routes!(course::list))
@@ -136,12 +143,14 @@ pub(super) fn documented(app: &AppState) -> (Router<AppState>, Router<AppState>,
         .split_for_parts();
     api.merge(rest);
     openapi::complete(&mut api);
-    (routes, operating, openapi::with_defaults(&api))
+    let refuse_unread = form::refuse_unread(&mut api);
+    (routes.layer(refuse_unread.clone()), operating.layer(refuse_unread), openapi::with_defaults(&api))
 }
 
 /// A route of the course, which takes a piece or a lock with GET: HEAD, which must have no effect, is refused like every
 /// method that is not documented, and so is what a page of another host embeds.
 fn refusing_head_and_embedding(
+    config: &Config,
     (schemas, mut paths, methods): UtoipaMethodRouter<AppState>,
 ) -> UtoipaMethodRouter<AppState> {
     let mut allow = Vec::new();
@@ -151,5 +160,5 @@ fn refusing_head_and_embedding(
     }
     let allow = allow.join(", ");
     let refuse = move || ready(([(header::ALLOW, allow.clone())], Error::NoMethod));
-    (schemas, paths, methods.head(refuse.clone()).fallback(refuse).layer(guard::refuse_embedding()))
+    (schemas, paths, methods.head(refuse.clone()).fallback(refuse).layer(guard::refuse_embedding(config)))
 }

@@ -19,6 +19,7 @@ const TIME_RULE: &str = "must be a time with its offset from UTC, of the years 1
 /// A voucher to add.
 #[derive(Debug, Deserialize, Validate, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(as = VoucherRequest)]
 pub(in crate::http) struct NewVoucher {
     #[garde(length(chars, min = 1, max = 100))]
     #[schema(min_length = 1, max_length = 100, example = "100元代金券")]

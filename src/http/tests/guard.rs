@@ -19,12 +19,12 @@ async fn administration_needs_the_token_if_there_is_one() {
         "POST /replays/actors {}",
         r#"PUT /replays/actors/6f1c2a0e-8a55-4a0f-9a77-1c2d3e4f5a6b {"stops":[]}"#,
     ] {
-        let (operation, body) = request.split_once(" {").unwrap_or((request, "}"));
+        let (operation, body) = request.split_at(request.find(" {").unwrap_or(request.len()));
         let (method, path) = operation.split_once(' ').expect("a method and a path");
-        let body = format!("{{{body}");
+        let body = body.trim();
         let with = async |token: &str| {
             let headers = [("authorization", token), ("content-type", "application/json")];
-            send(&service, method, path, &headers, &body).await
+            send(&service, method, path, &headers, body).await
         };
         for wrong in ["", "Bearer ", "Bearer s3cre", "Bearer s3cret2", "Basic s3cret"] {
             let answer = with(wrong).await;
@@ -150,6 +150,22 @@ async fn nothing_is_read_through_a_name_that_is_not_this_services() {
         assert_eq!(foreign.status, 403, "{path}");
         assert!(foreign.body.contains("server.hosts"), "{}", foreign.body);
         assert_ne!(asked("shop.example").await.status, 403, "{path}");
+    }
+}
+
+/// A proxy that sends a Host of its own, as nginx does unless it is told otherwise.
+#[tokio::test]
+async fn a_page_under_a_further_name_passes_behind_a_proxy() {
+    let service = service(&[("server.hosts", "shop.example")]);
+    for (operation, body) in WRITES.into_iter().chain([("GET /check/lock/none", "")]) {
+        for scheme in ["http", "https"] {
+            let request = format!("{operation} host:127.0.0.1:8080 origin:{scheme}://shop.example {body}");
+            assert_ne!(ask(&service, request.trim()).await.status, 403, "{request}");
+        }
+        let other = format!("{operation} host:127.0.0.1:8080 origin:https://other.example {body}");
+        let refused = ask(&service, other.trim()).await;
+        assert_eq!(refused.status, 403, "{operation}");
+        assert!(refused.body.contains("proxy_set_header Host $http_host"), "{}", refused.body);
     }
 }
 

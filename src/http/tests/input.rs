@@ -1,6 +1,9 @@
 //! Invalid input is refused with its field and rule.
 
-use super::{JSON, ask, read, send, service, table};
+use super::{Answer, JSON, app, ask, read, send, service, table};
+use crate::http::{openapi, routes::documented};
+use axum::Router;
+use http::Method;
 
 /// The field that each is refused for, and what the rule says where that matters.
 const WRONG: &str = r#"
@@ -150,4 +153,97 @@ async fn a_body_that_is_not_declared_as_json_is_415() {
             assert_eq!(answer.status == 415, refused, "{path} {kind}: {}", answer.body);
         }
     }
+}
+
+/// What a form, of either kind, and a JSON object of these fields are, with their types.
+fn bodies(fields: &[(String, String)]) -> [(&'static str, String); 3] {
+    let form = form_urlencoded::Serializer::new(String::new()).extend_pairs(fields).finish();
+    let part = |(name, value): &(String, String)| {
+        format!("--part\r\nContent-Disposition: form-data; name=\"{name}\"\r\n\r\n{value}\r\n")
+    };
+    let parts: String = fields.iter().map(part).collect();
+    let json: serde_json::Map<_, _> = fields.iter().map(|(name, value)| (name.clone(), value.clone().into())).collect();
+    [
+        ("application/x-www-form-urlencoded", form),
+        ("multipart/form-data; boundary=part", parts + "--part--\r\n"),
+        ("application/json", serde_json::Value::Object(json).to_string()),
+    ]
+}
+
+async fn post(service: &Router, path: &str, kind: &str, body: &str) -> Answer {
+    send(service, "POST", path, &[JSON, ("content-type", kind), ("x-user-id", "1")], body).await
+}
+
+/// JMeter's table of parameters, `curl -d` and an HTML form send fields in the body.
+#[tokio::test]
+async fn fields_of_a_posts_body_are_read_as_the_querys() {
+    let service = service(&[]);
+    let mut tried = 0;
+    for (request, wanted) in table(WRONG) {
+        let (field, rule) = wanted.split_once(' ').unwrap_or((wanted, ""));
+        let address = request.split(' ').nth(1).unwrap_or_default();
+        let Some((path, query)) = address.split_once('?') else { continue };
+        if path != "/check/lock/none" && path != "/voucher-order/seckill/7" {
+            continue;
+        }
+        let fields: Vec<_> = form_urlencoded::parse(query.as_bytes()).into_owned().collect();
+        for (kind, body) in bodies(&fields) {
+            // A JSON object has each name once.
+            if fields.len() == 1 || kind != "application/json" {
+                post(&service, path, kind, &body).await.assert_refuses(field, rule);
+                tried += 1;
+            }
+        }
+    }
+    assert!(tried > 50, "{tried}");
+    let numbers =
+        post(&service, "/check/lock/none", "application/json", r#"{"stock_id": 7.0, "hold_ms": 60001}"#).await;
+    numbers.assert_refuses("hold_ms", "");
+    for (body, field) in
+        [(r#"{"who": ["a"]}"#, "who"), ("[1]", "body"), ("{", "body"), (r#"{"goodsId": 10}"#, "goodsId")]
+    {
+        post(&service, "/check/lock/none", "application/json", body).await.assert_refuses(field, "");
+    }
+}
+
+#[tokio::test]
+async fn a_field_given_twice_has_one_value() {
+    let service = service(&[]);
+    for (kind, body) in bodies(&[("stock_id".to_owned(), "7".to_owned())]) {
+        post(&service, "/check/lock/none?stock_id=8", kind, &body).await.assert_refuses("stock_id", "two values");
+        for path in ["/check/lock/none?stock_id=7", "/check/lock/none?hold_ms=1", "/check/lock"] {
+            let answer = post(&service, path, kind, &body).await;
+            assert_eq!(answer.status, 503, "{path} gets as far as the servers that are not there: {}", answer.body);
+        }
+    }
+    for kind in ["text/plain", ""] {
+        let answer = post(&service, "/check/lock/none", kind, "stock_id=7").await;
+        assert_eq!(answer.problem(), (415, "not-a-form".to_owned()), "{kind}");
+    }
+}
+
+/// Each operation uses a field or refuses it, in the query and in the body.
+#[tokio::test]
+async fn no_input_is_dropped() {
+    let service = service(&[("replays.enabled", "true")]);
+    let mut api = documented(&app(&[])).2;
+    let (mut queries, mut tried) = (0, 0);
+    for (path, item) in &mut api.paths.paths {
+        let address = path.replace("{actor}", "6f1c2a0e-8a55-4a0f-9a77-1c2d3e4f5a6b").replace("{change}", "get");
+        let address = address.replace("{number}", "1").replace("{strategy}", "none");
+        let address = address.split('/').map(|part| if part.starts_with('{') { "7" } else { part });
+        let address = address.collect::<Vec<_>>().join("/");
+        for (method, operation) in openapi::operations(item) {
+            let headers = [JSON, ("x-user-id", "1"), ("content-type", "application/x-www-form-urlencoded")];
+            let told = send(&service, method.as_str(), &format!("{address}?no_such_field=1"), &headers, "").await;
+            told.assert_refuses("no_such_field", "");
+            queries += usize::from(openapi::takes_query(operation));
+            tried += 1;
+            if operation.request_body.is_none() {
+                let told = send(&service, method.as_str(), &address, &headers, "no_such_field=1").await;
+                told.assert_refuses(if method == Method::POST { "no_such_field" } else { "body" }, "");
+            }
+        }
+    }
+    assert!(tried > 60 && queries > 20, "{tried} operations, {queries} with a query");
 }

@@ -1,9 +1,10 @@
 //! Bodies that are too large, requests that take too long, one too many, and panics.
 
 use super::{Answer, JSON, app, ask, lone, read, service};
-use crate::http::middleware::with_middleware;
+use crate::http::{app::MAX_STREAMS, error::HandlerError, middleware::with_middleware, sse};
 use axum::{Router, body::Body, routing::get};
 use http::Request;
+use http_body_util::BodyExt;
 use std::{future::pending, sync::Arc};
 use tower::ServiceExt;
 
@@ -112,6 +113,33 @@ async fn one_client_leaves_room_for_the_others() {
         assert!(one.await.is_err(), "it was under way until now");
     }
     assert_eq!(start("/fast", "10.0.0.7").await.expect("an answer").status, 200);
+}
+
+/// A stream is under way until its end, for the bound of its address and for that of all.
+#[tokio::test]
+async fn streams_have_a_bound_and_begin_with_a_comment() {
+    let app = app(&[("server.concurrency", "8")]);
+    let service = crate::http::routes::router(&app);
+    let watch = async |address: &str| {
+        let request = Request::get("/classroom/events?own=true").header("x-forwarded-for", address);
+        service.clone().oneshot(request.body(Body::empty()).expect("a request")).await.expect("infallible")
+    };
+    let mut first = watch("10.0.0.7").await;
+    assert_eq!((first.status().as_u16(), first.headers()["x-accel-buffering"].as_bytes()), (200, &b"no"[..]));
+    let begins = first.body_mut().frame().await.expect("a frame").expect("no error").into_data().expect("data");
+    assert!(begins.starts_with(b":"), "{begins:?}");
+    let second = watch("10.0.0.7").await;
+    assert_eq!(Answer::of(watch("10.0.0.7").await).await.status, 429, "a third of one address");
+    assert_eq!(watch("10.0.0.8").await.status().as_u16(), 200, "one of another address");
+    drop((first, second));
+    assert_eq!(watch("10.0.0.7").await.status().as_u16(), 200, "the streams have ended");
+
+    let endless = || sse::stream_response(&app, futures::stream::pending());
+    let all: Vec<_> = (0..MAX_STREAMS).map(|_| endless()).collect();
+    assert!(all.iter().all(|one| one.extensions().get::<HandlerError>().is_none()));
+    assert!(endless().extensions().get::<HandlerError>().is_some(), "one more");
+    drop(all);
+    assert!(endless().extensions().get::<HandlerError>().is_none());
 }
 
 #[tokio::test]

@@ -17,7 +17,7 @@ async fn place(ctx: &Ctx, order: &Order) -> Result<OrderReceipt, Error> {
     rows::check_on_sale(ctx, order).await?;
     order.job.enter_and_stay().await;
     mysql::execute(ctx, &order.job, sqlx::query(DEDUCT).bind(order.voucher_id)).await?;
-    let order_id = id_worker::next_id(ctx, "order").await;
+    let order_id = id_worker::next_id(ctx, id_worker::ORDERS).await;
     let order_id = order_id.map_err(Error::after_piece_was_taken)?;
     let written = mysql::execute(ctx, &order.job, rows::insert_statement(order, order_id)).await;
     written.map_err(Error::after_piece_was_taken)?;

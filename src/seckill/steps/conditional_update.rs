@@ -16,7 +16,7 @@ async fn place(ctx: &Ctx, order: &Order) -> Result<OrderReceipt, Error> {
     if mysql::execute(ctx, &order.job, rows::deduct_statement(order)).await? == 0 {
         return Err(Error::SoldOut);
     }
-    let order_id = id_worker::next_id(ctx, "order").await;
+    let order_id = id_worker::next_id(ctx, id_worker::ORDERS).await;
     let order_id = order_id.map_err(Error::after_piece_was_taken)?;
     let written = mysql::execute(ctx, &order.job, rows::insert_statement(order, order_id)).await;
     written.map_err(Error::after_piece_was_taken)?;

@@ -32,7 +32,7 @@ const ORDERED: u8 = 5;
 /// there; [`SeckillError::NoVoucherStock`] if Redis has lost it.
 async fn place(ctx: &Ctx, order: &Order) -> Result<OrderReceipt, Error> {
     order.job.enter_and_stay().await;
-    let order_id = id_worker::next_id(ctx, "order").await?;
+    let order_id = id_worker::next_id(ctx, id_worker::ORDERS).await?;
     let mut code = claim(ctx, order, order_id).await?;
     if code == NOT_THERE {
         voucher_in_redis::publish(ctx, order).await?;

@@ -29,7 +29,7 @@ async fn place_in_transaction(ctx: &Ctx, conn: &mut Conn, order: &Order) -> Resu
     if mysql::execute_on(conn, &order.job, rows::deduct_statement(order)).await? == 0 {
         return Err(Error::SoldOut);
     }
-    let order_id = id_worker::next_id(ctx, "order").await?;
+    let order_id = id_worker::next_id(ctx, id_worker::ORDERS).await?;
     let insert = sqlx::query(INSERT).bind(order_id).bind(order.user_id).bind(order.voucher_id).bind(order.user_id);
     if !mysql::execute_or_duplicate(conn, &order.job, insert).await? {
         return Err(SeckillError::AlreadyOrdered.into());

@@ -88,6 +88,7 @@ struct Call {
 /// A call of the teacher.
 #[derive(Debug, Deserialize, Validate, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(as = CallRequest)]
 pub(in crate::http) struct NewCall {
     /// Where everybody is to go.
     #[garde(skip)]
@@ -156,7 +157,7 @@ impl Class {
         by_visitor.retain(|_, student| student.last_sign.elapsed() < LEAVE_TIMEOUT);
         if !by_visitor.contains_key(&visitor) {
             if by_visitor.len() >= MAX_PRESENT {
-                return Err(Error::TooMany { what: "visitors on the teacher's desk", most: MAX_PRESENT });
+                return Err(Error::too_many("visitors on the teacher's desk", MAX_PRESENT));
             }
             *latest_number += 1;
         }
@@ -282,6 +283,7 @@ pub(in crate::http) async fn clear_queue(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::error::Error as Domain;
 
     #[test]
     fn a_full_class_takes_no_new_visitor_until_one_leaves() {
@@ -291,7 +293,7 @@ mod tests {
             assert!(note(n).is_ok(), "{n}");
         }
         let more = note(MAX_PRESENT).expect_err("one more");
-        assert!(matches!(more, Error::TooMany { most: MAX_PRESENT, .. }), "{more}");
+        assert!(matches!(more, Error::Domain(Domain::TooMany { most: MAX_PRESENT, .. })), "{more}");
         assert!(note(7).is_ok(), "one who is there stays");
         assert_eq!(class.students().len(), MAX_PRESENT);
         let long_ago = Instant::now().checked_sub(LEAVE_TIMEOUT).expect("this machine is up for longer");
