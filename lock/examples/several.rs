@@ -4,7 +4,7 @@
 
 use oversell_lock::{
     Lock, MultiLock,
-    mysql::MySqlPool,
+    mysql::TablePool,
     zk::{ZkClient, ZkOptions},
 };
 use std::{env, error::Error, time::Duration};
@@ -14,7 +14,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let mut given = env::args().skip(1);
     let zk = ZkClient::new(ZkOptions::new(given.next().unwrap_or_else(|| "127.0.0.1:2181".into())))?;
     let url = given.next().unwrap_or_else(|| "mysql://root@127.0.0.1:3306/test".into());
-    let pool = MySqlPool::connect(&url).await?;
+    let pool = TablePool::connect(&url).await?;
     pool.create_table().await?;
 
     let both = MultiLock::new(vec![zk.lock("/warehouse").boxed(), pool.table_lease_lock("warehouse").boxed()]);

@@ -4,7 +4,7 @@
 
 use oversell_lock::{
     Lease, Process,
-    mysql::{MySqlOptions, MySqlPool},
+    mysql::{MySqlOptions, TablePool},
 };
 use std::{env, error::Error, time::Duration};
 
@@ -13,7 +13,7 @@ const WAIT: Duration = Duration::from_secs(5);
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
     let url = env::args().nth(1).unwrap_or_else(|| "mysql://root@127.0.0.1:3306/test".into());
-    let pool = MySqlPool::new(MySqlOptions::new(url).process(Process::labelled("example")?))?;
+    let pool = TablePool::new(MySqlOptions::new(url).process(Process::labelled("example")?))?;
     pool.create_table().await?;
 
     let report = pool.table_lease_lock("nightly-report").lease(Lease::Watchdog(Duration::from_secs(10)));

@@ -20,7 +20,7 @@ pub use crate::Lease;
 pub use crate::{DynLock, Fence, Guard, Holder, Lock, LockError, LockEvent, LockObserver, MultiLock, Owner, Process};
 
 #[cfg(feature = "mysql")]
-pub use crate::mysql::{MySqlOptions, MySqlPool, TableLeaseLock, TableLock};
+pub use crate::mysql::{MySqlOptions, TableLeaseLock, TableLock, TablePool};
 #[cfg(feature = "redis")]
 pub use crate::redis::{
     Permit, RateLimiter, RedisClient, RedisFairLock, RedisFencedLock, RedisLatch, RedisLock, RedisOptions,

@@ -10,7 +10,7 @@
 
 use super::{
     failure::no_answer_error,
-    pool::MySqlPool,
+    pool::TablePool,
     row::{Contender, REPLY_TIMEOUT, Row, RowDescription},
 };
 use crate::{
@@ -69,9 +69,9 @@ const DEFAULT_LEASE: Lease = Lease::Watchdog(Duration::from_secs(30));
 /// # Example
 ///
 /// ```no_run
-/// # use oversell_lock::{LockError, mysql::MySqlPool};
+/// # use oversell_lock::{LockError, mysql::TablePool};
 /// # use std::time::Duration;
-/// # async fn example(pool: MySqlPool) -> Result<(), LockError> {
+/// # async fn example(pool: TablePool) -> Result<(), LockError> {
 /// pool.create_table().await?;
 /// let lock = pool.table_lease_lock("nightly-report");
 /// let guard = lock.acquire(Duration::from_secs(5)).await?;
@@ -106,7 +106,7 @@ struct RowShare {
     finished: bool,
 }
 
-impl MySqlPool {
+impl TablePool {
     /// Makes a contender for the lock `name`, of 1 to 50 characters, with a lease of 30 s that is renewed.
     #[must_use]
     pub fn table_lease_lock(&self, name: &str) -> TableLeaseLock {

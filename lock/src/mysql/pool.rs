@@ -278,10 +278,10 @@ async fn ask_for_writes(connection: &mut MySqlConnection) -> Result<(), sqlx::Er
 /// # Example
 ///
 /// ```no_run
-/// # use oversell_lock::{LockError, mysql::MySqlPool};
+/// # use oversell_lock::{LockError, mysql::TablePool};
 /// # use std::time::Duration;
 /// # async fn example() -> Result<(), LockError> {
-/// let pool = MySqlPool::connect("mysql://shop:secret@127.0.0.1/shop").await?;
+/// let pool = TablePool::connect("mysql://shop:secret@127.0.0.1/shop").await?;
 /// let mut conn = pool.conn(Duration::from_secs(5)).await?;
 /// // What it takes is a `sqlx::MySqlConnection`.
 /// // It goes back to the pool only when it is said to be clean.
@@ -291,7 +291,7 @@ async fn ask_for_writes(connection: &mut MySqlConnection) -> Result<(), sqlx::Er
 /// # }
 /// ```
 #[derive(Clone)]
-pub struct MySqlPool(Arc<PoolState>);
+pub struct TablePool(Arc<PoolState>);
 
 /// What all clones of one pool share: its connections, the state of its locks, and its tasks.
 struct PoolState {
@@ -306,9 +306,9 @@ struct PoolState {
 
 /// A connection that is closed, and killed on the server, unless it is returned by [`done`](Conn::done).
 #[must_use = "a connection that is dropped without `done` is closed"]
-pub struct Conn(Option<Object<ConnectionManager>>, MySqlPool);
+pub struct Conn(Option<Object<ConnectionManager>>, TablePool);
 
-impl MySqlPool {
+impl TablePool {
     /// Makes a pool of at most 10 connections to `url`, and makes the first one at once, so that an unreachable server
     /// or a refused login is reported here.
     ///
@@ -582,9 +582,9 @@ impl MySqlPool {
     }
 }
 
-impl fmt::Debug for MySqlPool {
+impl fmt::Debug for TablePool {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("MySqlPool").field(&self.counts()).finish()
+        f.debug_tuple("TablePool").field(&self.counts()).finish()
     }
 }
 

@@ -13,7 +13,7 @@
 use super::{
     connection_id::ConnectionId,
     failure::{StatementFailure, is_contention, no_answer_error},
-    pool::{Conn, MySqlPool},
+    pool::{Conn, TablePool},
 };
 use crate::{Holder, Lease, LockError, Owner};
 use futures::FutureExt;
@@ -100,7 +100,7 @@ pub struct RowDescription {
 /// A contender for the row of one lock: its pool, the name, and what the row says about it.
 #[derive(Debug, Clone)]
 pub(super) struct Contender {
-    pub(super) pool: MySqlPool,
+    pub(super) pool: TablePool,
     pub(super) name: String,
     pub(super) description: RowDescription,
 }
@@ -108,14 +108,14 @@ pub(super) struct Contender {
 /// A row that is, or may be, in the table. Dropping it deletes it in the background.
 #[derive(Debug)]
 pub(super) struct Row {
-    pub(super) pool: MySqlPool,
+    pub(super) pool: TablePool,
     pub(super) name: String,
     owner: Owner,
     /// Whether there is nothing to delete, so that the drop does nothing.
     is_gone: AtomicBool,
 }
 
-impl MySqlPool {
+impl TablePool {
     /// Makes the table `tb_lock` if it is missing; the account needs the right to. An existing table is left as it is, and
     /// compares names by its own column: a table of an earlier version treats `Stock` and `stock` as one lock until `lock_name`
     /// has a binary collation without padding (`utf8mb4_nopad_bin` in MariaDB, `utf8mb4_0900_bin` in MySQL 8).
@@ -134,7 +134,7 @@ impl MySqlPool {
 }
 
 impl Contender {
-    pub(super) fn new(pool: &MySqlPool, name: &str) -> Self {
+    pub(super) fn new(pool: &TablePool, name: &str) -> Self {
         Self { pool: pool.clone(), name: name.to_owned(), description: RowDescription::default() }
     }
 
@@ -242,7 +242,7 @@ impl Contender {
 
 impl Row {
     /// A row that is not in the table, or that the caller deletes: its drop does nothing.
-    fn without_deletion(pool: &MySqlPool, name: &str, owner: Owner) -> Self {
+    fn without_deletion(pool: &TablePool, name: &str, owner: Owner) -> Self {
         Self { pool: pool.clone(), name: name.to_owned(), owner, is_gone: AtomicBool::new(true) }
     }
 

@@ -6,7 +6,7 @@
 //! Next to read: `row.rs`, then `lease_lock.rs`, which has a lease.
 
 use super::{
-    pool::MySqlPool,
+    pool::TablePool,
     row::{Contender, Row, RowDescription},
 };
 use crate::{
@@ -29,7 +29,7 @@ use tokio::time::Instant;
 ///
 /// **A holder that dies: its row blocks everybody until somebody deletes it** ([`force_unlock`](Self::force_unlock)), because
 /// there is no lease. [`TableLeaseLock`](super::TableLeaseLock) has one. A `lock_name` whose collation treats different names
-/// as equal (see [`create_table`](MySqlPool::create_table)).
+/// as equal (see [`create_table`](TablePool::create_table)).
 ///
 /// # Cost
 ///
@@ -38,15 +38,15 @@ use tokio::time::Instant;
 ///
 /// # Format
 ///
-/// Our own: a row of `tb_lock` ([`create_table`](MySqlPool::create_table)) with the lock's name, which is unique, and a
+/// Our own: a row of `tb_lock` ([`create_table`](TablePool::create_table)) with the lock's name, which is unique, and a
 /// fresh owner.
 ///
 /// # Example
 ///
 /// ```no_run
-/// # use oversell_lock::{LockError, mysql::MySqlPool};
+/// # use oversell_lock::{LockError, mysql::TablePool};
 /// # use std::time::Duration;
-/// # async fn example(pool: MySqlPool) -> Result<(), LockError> {
+/// # async fn example(pool: TablePool) -> Result<(), LockError> {
 /// pool.create_table().await?;
 /// let guard = pool.table_lock("nightly-report").acquire(Duration::from_secs(5)).await?;
 /// guard.release().await?;
@@ -56,7 +56,7 @@ use tokio::time::Instant;
 #[derive(Debug, Clone)]
 pub struct TableLock(Contender);
 
-impl MySqlPool {
+impl TablePool {
     /// Makes a contender for the lock `name`, of 1 to 50 characters, whose row stays until it is deleted.
     #[must_use]
     pub fn table_lock(&self, name: &str) -> TableLock {

@@ -7,7 +7,7 @@ use super::{
 };
 use oversell_lock::{
     LockEvent, LockObserver,
-    mysql::{MySqlOptions, MySqlPool},
+    mysql::{MySqlOptions, TablePool},
     redis::{RedisClient, RedisOptions},
     zk::ZkOptions,
 };
@@ -73,7 +73,7 @@ async fn the_events_of_every_lock_are_told(all: &'static super::register::Engine
     check_events(&log, redis.fair_lock(&name()).boxed()).await?;
     check_events(&log, redis.rw_lock(&name()).write().boxed()).await?;
     let address = all.table.url.as_str();
-    let mysql = MySqlPool::new(MySqlOptions::new(address).observer(log.clone()))?;
+    let mysql = TablePool::new(MySqlOptions::new(address).observer(log.clone()))?;
     check_events(&log, mysql.table_lock(&name()).boxed()).await?;
     check_events(&log, mysql.table_lease_lock(&name()).boxed()).await?;
     let options = ZkOptions::new(all.zookeeper.address()).chroot(CHROOT);

@@ -128,11 +128,11 @@ fn zookeeper(client: ZkClient) {
 }
 
 #[expect(dead_code, reason = "it is compiled, and never run")]
-fn mysql(pool: MySqlPool) {
+fn mysql(pool: TablePool) {
     lock!(pool.table_lock("a"), holder, force_unlock);
     lock!(pool.table_lease_lock("a"), holder, force_unlock);
     spawned(async move {
-        drop(MySqlPool::connect("mysql://127.0.0.1/test").await);
+        drop(TablePool::connect("mysql://127.0.0.1/test").await);
         drop(pool.create_table().await);
         drop(pool.conn(WAIT).await);
         pool.close().await;

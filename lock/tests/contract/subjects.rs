@@ -18,7 +18,7 @@ use super::{
 use futures::{FutureExt, future::BoxFuture};
 use oversell_lock::{
     local::Mutexes,
-    mysql::MySqlPool,
+    mysql::TablePool,
     redis::{RedisClient, RedisSemaphore},
 };
 use std::{
@@ -105,7 +105,7 @@ impl ProgramServer for Table {
         Some(Refuser::mysql(server))
     }
 
-    async fn client_over(&self, addresses: &[String]) -> MySqlPool {
+    async fn client_over(&self, addresses: &[String]) -> TablePool {
         self.pool(&addresses[0], 4)
     }
 }

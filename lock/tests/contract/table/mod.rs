@@ -10,21 +10,21 @@ use crate::{
     family::{Capability::*, asked, operator},
     support::*,
 };
-use oversell_lock::mysql::{MySqlOptions, MySqlPool};
+use oversell_lock::mysql::{MySqlOptions, TablePool};
 use sqlx::{Connection, MySqlConnection};
 
 /// A renewed lease: a busy machine keeps it, and a test can wait for its loss.
 pub(crate) const LEASE: Lease = Lease::Watchdog(Duration::from_secs(9));
 
 static KINDS: &[Kind<Table>] = &[
-    Kind::new("table", &[Contract, OneServer, Shown], |pool: &MySqlPool, name, _| pool.table_lock(name).boxed())
-        .shows(|pool: &MySqlPool, name| operator!(pool.table_lock(name))),
+    Kind::new("table", &[Contract, OneServer, Shown], |pool: &TablePool, name, _| pool.table_lock(name).boxed())
+        .shows(|pool: &TablePool, name| operator!(pool.table_lock(name))),
     Kind::new(
         "table_lease",
         &[Contract, OneServer, Losable, Leased, Reentrant, Layered, Shown],
-        |pool: &MySqlPool, name, ask| asked!(pool.table_lease_lock(name).lease(LEASE), ask).boxed(),
+        |pool: &TablePool, name, ask| asked!(pool.table_lease_lock(name).lease(LEASE), ask).boxed(),
     )
-    .shows(|pool: &MySqlPool, name| operator!(pool.table_lease_lock(name))),
+    .shows(|pool: &TablePool, name| operator!(pool.table_lease_lock(name))),
 ];
 
 pub(crate) struct Table {
@@ -37,9 +37,9 @@ impl Table {
     }
 
     /// A process with this many connections, at `address`.
-    pub(crate) fn pool(&self, address: &str, connections: usize) -> MySqlPool {
+    pub(crate) fn pool(&self, address: &str, connections: usize) -> TablePool {
         let options = MySqlOptions::new(self.url_at(address)).connections(connections);
-        MySqlPool::new(options).expect("an address")
+        TablePool::new(options).expect("an address")
     }
 
     /// Its URL with another address.
@@ -70,7 +70,7 @@ impl Table {
 }
 
 impl Server for Table {
-    type Client = MySqlPool;
+    type Client = TablePool;
     const BRIEF: Duration = Duration::from_millis(400);
 
     fn kinds() -> &'static [Kind<Self>] {
@@ -82,11 +82,11 @@ impl Server for Table {
         after_user.split('/').next().expect("a host").to_owned()
     }
 
-    async fn client_at(&self, address: &str) -> MySqlPool {
+    async fn client_at(&self, address: &str) -> TablePool {
         self.pool(address, 4)
     }
 
-    fn owner(pool: &MySqlPool) -> Owner {
+    fn owner(pool: &TablePool) -> Owner {
         pool.owner()
     }
 
@@ -98,7 +98,7 @@ impl Server for Table {
             .expect("a list")
     }
 
-    async fn take_away(&self, _: &MySqlPool, name: &str) {
+    async fn take_away(&self, _: &TablePool, name: &str) {
         self.delete(name).await;
     }
 }
@@ -177,7 +177,7 @@ const ALIKE: [(&str, &str); 6] =
 #[apply(test!)]
 async fn names_that_are_only_alike_are_two_locks(table: &Table) -> Result {
     table.run(&["CREATE DATABASE names"]).await?;
-    let own = MySqlPool::connect(&format!("mysql://root@{}/names", table.address())).await?;
+    let own = TablePool::connect(&format!("mysql://root@{}/names", table.address())).await?;
     own.create_table().await?;
     for pool in [own, table.client().await] {
         for (one, other) in ALIKE {
@@ -199,7 +199,7 @@ async fn a_row_has_the_whole_of_a_long_owner(table: &Table) -> Result {
     let own = format!("mysql://root@{}/owners", table.address());
     for url in [own, table.url.clone()] {
         let options = MySqlOptions::new(&url).process(process.clone());
-        let pool = MySqlPool::new(options).context("a pool")?;
+        let pool = TablePool::new(options).context("a pool")?;
         pool.create_table().await?;
         let name = name();
         let held = take(&pool.table_lease_lock(&name).lease(LEASE)).await?;
@@ -221,7 +221,7 @@ async fn a_table_that_is_there_is_taken_as_it_is(table: &Table) -> Result {
     let make = make.replace("tb_lock", "earlier.tb_lock");
     let row = "INSERT INTO earlier.tb_lock (lock_name) VALUES ('by-hand')";
     table.run(&["CREATE DATABASE earlier", &make, row]).await?;
-    let pool = MySqlPool::connect(&format!("mysql://root@{}/earlier", table.address())).await?;
+    let pool = TablePool::connect(&format!("mysql://root@{}/earlier", table.address())).await?;
     pool.create_table().await?;
     let there = pool.table_lease_lock("by-hand").try_acquire().await;
     ensure_taken("the row that was there", there)?;
