@@ -17,14 +17,11 @@ async fn main() -> Result<(), Box<dyn Error>> {
     pool.create_table().await?;
 
     let report = pool.table_lease_lock("nightly-report").lease(Lease::Watchdog(Duration::from_secs(10)));
-    let guard = report.acquire(WAIT).await?;
-    if let Some(holder) = report.holder().await? {
-        println!("{} has it for {:?}, renewed every third", holder.id, holder.remaining);
-    }
-
     // The work is dropped if the lock is lost: another may have begun by then.
-    guard.run(tokio::time::sleep(Duration::from_millis(50))).await?;
-    guard.release().await?;
+    let holder = report.with(WAIT, |_| report.holder()).await?;
+    if let Some(holder) = holder {
+        println!("{} had it for {:?}, renewed every third", holder.id, holder.remaining);
+    }
 
     pool.close().await;
     Ok(())

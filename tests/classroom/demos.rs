@@ -159,6 +159,9 @@ pub(crate) async fn over_http(lab: &Lab) -> Result<()> {
         let (status, text) = ask(format!("{base}/demo4?whId=1&{goods}&now=true&hold_ms=0")).await?;
         ensure!(status == wanted, "{goods}: {status} {text}");
     }
+    // The key is made of values: the same warehouse, in another spelling.
+    let (status, text) = ask(format!("{base}/demo4?whId=01&sku=%61&now=true&hold_ms=0")).await?;
+    ensure!(status == 409, "warehouse 01: {status} {text}");
     a.abort();
     let lacks = ask_json(format!("{base}/demo4?whId=1")).await?;
     ensure!(lacks["status"] == 400 && lacks["field"] == "sku", "{lacks}");

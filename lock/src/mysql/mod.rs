@@ -9,7 +9,7 @@ mod pool;
 mod row;
 mod table_lock;
 
-pub use failure::{PoolExhausted, is_cut_off};
+pub use failure::{PoolExhausted, TableMissing, is_cut_off};
 pub use lease_lock::TableLeaseLock;
 pub use pool::{Conn, MySqlOptions, TablePool};
 pub use row::RowDescription;

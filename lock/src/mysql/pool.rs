@@ -93,7 +93,7 @@ impl MySqlOptions {
     /// nodes themselves ([`of`](Self::of)). A connection is known by its number and its client's address, which a
     /// socket does not have: there, after a restart of the server, the number may be another's.
     #[must_use]
-    pub fn new(url: impl AsRef<str>) -> Self {
+    pub fn new(url: impl Into<String>) -> Self {
         Self::of([url])
     }
 
@@ -106,13 +106,13 @@ impl MySqlOptions {
     /// let options = MySqlOptions::of(nodes);
     /// ```
     #[must_use]
-    pub fn of(urls: impl IntoIterator<Item = impl AsRef<str>>) -> Self {
+    pub fn of(urls: impl IntoIterator<Item = impl Into<String>>) -> Self {
         let server = |url: &str| {
             let server = MySqlConnectOptions::from_str(url).ok();
             server.filter(|_| url.starts_with("mysql://"))
         };
         let urls = urls.into_iter();
-        Self::to_servers(urls.map(|url| server(url.as_ref())).collect())
+        Self::to_servers(urls.map(|url| server(&url.into())).collect())
     }
 
     /// The defaults, with these servers; `None` is an invalid address, which is reported when the pool is made.
@@ -320,7 +320,7 @@ impl TablePool {
     /// # Cancel safety
     ///
     /// Safe.
-    pub async fn connect(url: &str) -> Result<Self, LockError> {
+    pub async fn connect(url: impl Into<String>) -> Result<Self, LockError> {
         let pool = Self::new(MySqlOptions::new(url))?;
         pool.conn(CONNECT_TIMEOUT).await?.done();
         Ok(pool)

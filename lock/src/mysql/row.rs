@@ -149,10 +149,11 @@ impl Contender {
     /// As that of `take`.
     pub(super) async fn report_acquire<T>(
         &self,
+        kind: &'static str,
         take: impl Future<Output = Result<T, LockError>>,
     ) -> Result<T, LockError> {
         let take = self.pool.while_open(take);
-        self.pool.observer().report_acquire(&self.name, take).await
+        self.pool.observer().report_acquire(kind, &self.name, take).await
     }
 
     /// Returns the owner of the present row and the rest of its lease; `None` if there is no row, or its lease has ended.
@@ -167,11 +168,15 @@ impl Contender {
         Ok(holder.filter(|holder| holder.remaining != Some(Duration::ZERO)))
     }
 
-    /// Deletes the row, whoever has it; returns whether there was one.
+    /// Deletes the row, whoever has it; returns whether somebody had the lock: not if its lease had ended.
     pub(super) async fn force_unlock(&self) -> Result<bool, LockError> {
         let deleted = self.pool.run_statement(REPLY_TIMEOUT, |conn| {
-            let delete = sqlx::query(FORCE_UNLOCK).bind(self.name.clone());
-            delete.execute(conn).boxed()
+            let name = self.name.clone();
+            async move {
+                sqlx::query(DELETE_EXPIRED).bind(&name).execute(&mut *conn).await?;
+                sqlx::query(FORCE_UNLOCK).bind(&name).execute(conn).await
+            }
+            .boxed()
         });
         Ok(deleted.await?.rows_affected() > 0)
     }
@@ -180,7 +185,10 @@ impl Contender {
     /// deleted once that row's lease has ended. [`LockError::Taken`] if the wait is over, [`LockError::Unavailable`] if no
     /// connection was free for the first try; a name of another length is [`LockError::Invalid`].
     pub(super) async fn insert_row(&self, lease: Option<Lease>, wait: Duration) -> Result<(Row, Instant), LockError> {
-        if !(1..=MAX_NAME_LENGTH).contains(&self.name.chars().count()) {
+        if self.name.is_empty() {
+            return Err(LockError::invalid("name", "must not be empty"));
+        }
+        if self.name.chars().count() > MAX_NAME_LENGTH {
             return Err(LockError::invalid(&self.name, "a name has 1 to 50 characters"));
         }
         let start = Instant::now();

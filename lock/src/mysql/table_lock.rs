@@ -19,6 +19,9 @@ use crate::{
 use std::time::Duration;
 use tokio::time::Instant;
 
+/// The kind of lock in its events.
+const KIND: &str = "TableLock";
+
 /// A contender for a row of `tb_lock`, without a lease: the row stays until it is deleted.
 ///
 /// # Survives
@@ -107,7 +110,7 @@ impl Lock for TableLock {
     }
 
     async fn acquire(&self, wait: Duration) -> Result<Guard, LockError> {
-        let (row, _) = self.0.report_acquire(self.0.insert_row(None, wait)).await?;
+        let (row, _) = self.0.report_acquire(KIND, self.0.insert_row(None, wait)).await?;
         let (guard, keeper) = Guard::new(&*self.0.name, None);
         // There is no lease to end.
         let sure_until = SureUntil::new(Instant::now() + MAX_DURATION);
@@ -125,6 +128,10 @@ struct TableShare(Row);
 impl Share for TableShare {
     fn observer(&self) -> &Observer {
         self.0.pool.observer()
+    }
+
+    fn kind(&self) -> &'static str {
+        KIND
     }
 
     /// Renews nothing; completes when the pool is closed.

@@ -16,6 +16,7 @@ macro_rules! lock {
         spawned(async move {
             drop(lock.acquire(WAIT).await);
             drop(lock.try_acquire().await);
+            drop(lock.with(WAIT, |fence| async move { Ok::<_, String>(fence) }).await);
             $(drop(lock.$more().await);)*
         });
     }};
@@ -66,6 +67,7 @@ fn redis(client: RedisClient) {
         drop(semaphore.try_set_permits(1).await);
         drop(semaphore.available_permits().await);
         drop(semaphore.acquire(1, WAIT).await);
+        drop(semaphore.with(1, WAIT, || async { Ok::<_, String>(()) }).await);
         drop(semaphore.try_acquire(1).await);
     });
     let latch = client.latch("a");
@@ -124,7 +126,10 @@ fn zookeeper(client: ZkClient) {
         drop(number.initialize(1).await);
         drop(number.compare_and_set(1, 1).await);
     });
-    spawned(async move { client.close().await });
+    spawned(async move {
+        drop(ZkClient::connect("127.0.0.1").await);
+        client.close().await;
+    });
 }
 
 #[expect(dead_code, reason = "it is compiled, and never run")]

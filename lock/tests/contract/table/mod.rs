@@ -111,6 +111,24 @@ async fn a_name_that_is_too_long_is_refused_and_not_cut_off(table: &Table) -> Re
     pass(&pool.table_lock(&"锁".repeat(50))).await
 }
 
+/// A database without the table: the error says how to make it.
+#[apply(test!)]
+async fn a_missing_table_is_said_with_its_remedy(table: &Table) -> Result {
+    let (server, _) = table.url.rsplit_once('/').context("a database")?;
+    let empty = format!("oversell_empty_{}", std::process::id());
+    table.run(&[&format!("CREATE DATABASE {empty}")]).await?;
+    let pool = TablePool::connect(format!("{server}/{empty}")).await?;
+    let missing = pool.table_lock(&name()).try_acquire().await;
+    let made = pool.create_table().await;
+    let then = pass(&pool.table_lock(&name())).await;
+    table.run(&[&format!("DROP DATABASE {empty}")]).await?;
+    let said = missing.as_ref().map_or_else(ToString::to_string, |_| String::new());
+    ensure!(said.contains("create_table()"), "it says {said:?}");
+    ensure_refused("without the table", missing)?;
+    made?;
+    then
+}
+
 /// A stranger's transaction has the row, so the insert waits in the server. The lock is not had when the wait is over,
 /// and the server ends the insert before the transaction ends, or it would make a row that nobody deletes.
 #[apply(test!)]
