@@ -402,7 +402,7 @@ mod tests {
         let failed = MultiLock::new(parts.to_vec()).try_acquire().await.unwrap().release().await.unwrap_err();
         assert!(matches!(failed, LockError::Unavailable { server: "redis", .. }));
         let text = failed.to_string();
-        assert!(text.contains("lock a") && text.contains("lock c") && !text.contains("lock b"), "{text}");
+        assert!(text.contains("a: ") && text.contains("c: ") && !text.contains("b: "), "{text}");
         assert_eq!(log.lock().concat(), "+a+b+c-c-b-a");
     }
 

@@ -120,7 +120,6 @@ struct LayerTerms {
 /// How a layer makes the names of its locks.
 enum Key {
     Template(Template),
-    #[cfg_attr(not(feature = "axum"), expect(dead_code, reason = "axum's extractors make it"))]
     Made(Box<MakeKey>),
 }
 
