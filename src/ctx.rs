@@ -15,7 +15,7 @@ use futures::future::join_all;
 use oversell_lock::{
     LockError, Process,
     local::ByType,
-    mysql::{Conn, MySqlOptions, MySqlPool},
+    mysql::{Conn, MySqlOptions, TablePool},
     redis::{self, RedisClient, RedisOptions},
     zk::{ZkClient, ZkOptions},
 };
@@ -41,9 +41,9 @@ const OWN_POOL_SIZE: usize = 4;
 #[derive(Clone)]
 pub struct Ctx {
     inner: Arc<Inner>,
-    pub db: MySqlPool,
+    pub db: TablePool,
     /// A separate pool for administrative requests (stock, health): lock holders may use all of `db`.
-    pub admin_pool: MySqlPool,
+    pub admin_pool: TablePool,
     /// Exclusive Redis connections, for WATCH.
     pub(crate) watch: RedisPool,
     /// The main Redis: plain commands, scripts and locks.
@@ -65,7 +65,7 @@ pub struct Inner {
     /// The Redis in which students' scripts run (`redis.mine_url`); if none is configured the main one, by another connection.
     pub mine: RedisClient,
     /// The pools of the actors of replays.
-    actor_pools: (MySqlPool, RedisPool),
+    actor_pools: (TablePool, RedisPool),
     /// What the actors of one product share in this process.
     actor_states: Mutex<HashMap<i64, Weak<ByType>>>,
     /// Background tasks that must end before the process does.
@@ -161,13 +161,13 @@ impl Ctx {
         let nodes = node_urls(&config).iter().map(node).collect::<Result<_, _>>()?;
         let redis_pool = |size| redis_pool(&config, &redis, size);
         let (db, admin_pool, watch) = (
-            MySqlPool::new(mysql(config.mysql.pool))?,
-            MySqlPool::new(mysql(ADMIN_POOL_SIZE))?,
+            TablePool::new(mysql(config.mysql.pool))?,
+            TablePool::new(mysql(ADMIN_POOL_SIZE))?,
             redis_pool(config.redis.pool)?,
         );
         let inner = Inner {
             instance: config.instance(),
-            actor_pools: (MySqlPool::new(mysql(ACTOR_POOL_SIZE))?, redis_pool(ACTOR_POOL_SIZE)?),
+            actor_pools: (TablePool::new(mysql(ACTOR_POOL_SIZE))?, redis_pool(ACTOR_POOL_SIZE)?),
             actor_states: Mutex::default(),
             process,
             mine,
@@ -254,7 +254,7 @@ impl Ctx {
     ) -> Result<Self, Error> {
         let urls = mysql_urls(&self.config).iter().map(tap);
         let urls = urls.collect::<Result<Vec<_>, _>>()?;
-        Ok(Self { db: MySqlPool::new(mysql_options(&urls, OWN_POOL_SIZE, &self.process))?, ..self.clone() })
+        Ok(Self { db: TablePool::new(mysql_options(&urls, OWN_POOL_SIZE, &self.process))?, ..self.clone() })
     }
 
     /// A name in Redis, with the configured prefix.

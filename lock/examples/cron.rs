@@ -6,7 +6,7 @@
 //! `cargo run -p oversell-lock --example cron --features redis -- redis://127.0.0.1:6379`
 
 use oversell_lock::{
-    Fence, LockError, Process,
+    Fence, LockError, Process, WithError,
     redis::{RedisClient, RedisOptions},
 };
 use std::{collections::HashSet, env, error::Error, time::Duration};
@@ -66,22 +66,19 @@ async fn main() -> Result<(), Box<dyn Error>> {
 
 /// The timer of each machine calls it.
 async fn nightly(redis: &RedisClient, runs: &Mutex<Runs>) -> Result<Outcome, Box<dyn Error>> {
-    let guard = match redis.fenced_lock("nightly-report").try_acquire().await {
-        Ok(guard) => guard,
-        Err(LockError::Taken { .. }) => return Ok(Outcome::RunsElsewhere),
-        Err(error) => return Err(error.into()),
+    // The lease is renewed as long as the report takes. At a loss the report is dropped, and nothing is recorded.
+    let once = async |fence| {
+        if runs.lock().await.nights.contains(NIGHT) {
+            return Ok(Outcome::DoneBefore);
+        }
+        report().await;
+        runs.lock().await.record(NIGHT, fence)?;
+        Ok::<_, String>(Outcome::Done)
     };
-    let is_done = runs.lock().await.nights.contains(NIGHT);
-    let outcome = if is_done {
-        Outcome::DoneBefore
-    } else {
-        // The lease is renewed as long as the report takes. At a loss the report is dropped, and nothing is recorded.
-        guard.run(report()).await?;
-        runs.lock().await.record(NIGHT, guard.fence())?;
-        Outcome::Done
-    };
-    guard.release().await?;
-    Ok(outcome)
+    match redis.fenced_lock("nightly-report").with(Duration::ZERO, once).await {
+        Err(WithError::NotAcquired(LockError::Taken { .. })) => Ok(Outcome::RunsElsewhere),
+        done => Ok(done?),
+    }
 }
 
 async fn report() {

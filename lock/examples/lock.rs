@@ -6,7 +6,7 @@ use oversell_lock::{
     LockError,
     redis::{RedisClient, RedisOptions},
 };
-use std::{env, error::Error, time::Duration};
+use std::{env, error::Error, io, time::Duration};
 
 const WAIT: Duration = Duration::from_secs(5);
 
@@ -15,20 +15,20 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let url = env::args().nth(1).unwrap_or_else(|| "redis://127.0.0.1:6379".into());
     let redis = RedisClient::new(RedisOptions::new(url).prefix("example:"))?;
 
+    // The usual form. Long work is dropped when the lock is lost: another may be inside by then.
+    redis.lock("door").with(WAIT, |_| work()).await?;
+
+    // The same in three calls, for a holder that asks its guard.
     let guard = redis.lock("door").acquire(WAIT).await?;
-    println!("one is inside");
+    println!("one is inside, surely for {:?}", guard.sure_for());
 
     // A call that does not wait learns at once that another holds it.
     match redis.lock("door").try_acquire().await {
-        Err(LockError::Taken { name, .. }) => println!("another: {name} is taken"),
+        Err(taken @ LockError::Taken { .. }) => println!("another: {taken}"),
         other => return Err(format!("two are inside: {other:?}").into()),
     }
 
-    // Long work is dropped when the lock is lost: another may be inside by then.
-    tokio::select! {
-        () = guard.lost() => println!("lost: the work is left as it is"),
-        () = work() => println!("the work is done"),
-    }
+    guard.run(work()).await??;
     guard.release().await?;
 
     // A handle that is given an owner is re-entrant for that owner.
@@ -42,6 +42,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-async fn work() {
+async fn work() -> io::Result<()> {
     tokio::time::sleep(Duration::from_millis(50)).await;
+    println!("the work is done");
+    Ok(())
 }

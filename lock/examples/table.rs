@@ -4,7 +4,7 @@
 
 use oversell_lock::{
     Lease, Process,
-    mysql::{MySqlOptions, MySqlPool},
+    mysql::{MySqlOptions, TablePool},
 };
 use std::{env, error::Error, time::Duration};
 
@@ -13,18 +13,15 @@ const WAIT: Duration = Duration::from_secs(5);
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
     let url = env::args().nth(1).unwrap_or_else(|| "mysql://root@127.0.0.1:3306/test".into());
-    let pool = MySqlPool::new(MySqlOptions::new(url).process(Process::labelled("example")?))?;
+    let pool = TablePool::new(MySqlOptions::new(url).process(Process::labelled("example")?))?;
     pool.create_table().await?;
 
     let report = pool.table_lease_lock("nightly-report").lease(Lease::Watchdog(Duration::from_secs(10)));
-    let guard = report.acquire(WAIT).await?;
-    if let Some(holder) = report.holder().await? {
-        println!("{} has it for {:?}, renewed every third", holder.id, holder.remaining);
-    }
-
     // The work is dropped if the lock is lost: another may have begun by then.
-    guard.run(tokio::time::sleep(Duration::from_millis(50))).await?;
-    guard.release().await?;
+    let holder = report.with(WAIT, |_| report.holder()).await?;
+    if let Some(holder) = holder {
+        println!("{} had it for {:?}, renewed every third", holder.id, holder.remaining);
+    }
 
     pool.close().await;
     Ok(())

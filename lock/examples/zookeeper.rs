@@ -11,12 +11,15 @@ const WAIT: Duration = Duration::from_secs(5);
 async fn main() -> Result<(), Box<dyn Error>> {
     let connect = env::args().nth(1).unwrap_or_else(|| "127.0.0.1:2181".into());
     let zk = ZkClient::new(ZkOptions::new(connect).chroot("/example").session(Duration::from_secs(10)))?;
+    // `ZkClient::connect` does both, where no option is to be said.
+    zk.wait_until_connected(WAIT).await?;
 
-    let guard = zk.lock("/door").acquire(WAIT).await?;
     // A resource that refuses a lower token than it has seen is safe from a holder that was paused.
-    println!("inside, with token {:?}", guard.fence());
-    guard.run(tokio::time::sleep(Duration::from_millis(50))).await?;
-    guard.release().await?;
+    let work = async |token| {
+        println!("inside, with token {token:?}");
+        Ok::<_, Box<dyn Error + Send + Sync>>(())
+    };
+    zk.lock("/door").with(WAIT, work).await?;
 
     let book = zk.rw_lock("/book");
     let readers = [book.read().acquire(WAIT).await?, book.read().acquire(WAIT).await?];

@@ -9,7 +9,7 @@ use std::{error::Error, fmt, ops::Deref, sync::Arc, time::Duration};
 pub enum LockError {
     /// It was not acquired within the wait, because others had it: the lock, the permits, or the admissions of a rate
     /// limiter. Nothing is left behind.
-    #[error("lock {name} was not acquired within {} ms", waited.as_millis())]
+    #[error("{}", not_acquired(name, *waited))]
     Taken {
         /// The lock's name.
         name: String,
@@ -26,7 +26,7 @@ pub enum LockError {
         waited: Duration,
     },
     /// The hold had ended, or may have ended, before its guard was released.
-    #[error("lock {name} was lost before it was released")]
+    #[error("{name} was lost before it was released")]
     Lost {
         /// The lock's name.
         name: String,
@@ -87,6 +87,48 @@ impl LockError {
         let name = name.into();
         Self::Invalid { name, rule }
     }
+}
+
+/// What a caller is told that has not acquired `name`, which may be a lock, permits or admissions.
+fn not_acquired(name: &str, waited: Duration) -> String {
+    match waited.as_millis() {
+        0 => format!("{name} is taken"),
+        millis => format!("{name} was not acquired within {millis} ms"),
+    }
+}
+
+/// Why work under a lock failed ([`Lock::with`](crate::Lock::with)): because of the lock, before, during or after the work; or
+/// because of the work itself, whose own error is `E`.
+///
+/// ```
+/// # use oversell_lock::{Lock, LockError, WithError};
+/// # use std::{io, time::Duration};
+/// # async fn work() -> io::Result<u32> { Ok(7) }
+/// # async fn example(lock: impl Lock) {
+/// match lock.with(Duration::from_secs(5), |_| work()).await {
+///     Ok(done) => println!("{done}"),
+///     Err(WithError::NotAcquired(LockError::Taken { .. })) => println!("others have it"),
+///     Err(WithError::Work(error)) => println!("the work itself failed: {error}"),
+///     Err(lock) => println!("{lock}"),
+/// }
+/// # }
+/// ```
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum WithError<E> {
+    /// The lock was not acquired: the work was not begun.
+    #[error("the work was not begun: {0}")]
+    NotAcquired(#[source] LockError),
+    /// The lock was lost during the work, which was dropped at whichever `await` it was, or ended when another may have had
+    /// the lock.
+    #[error("the work was given up: {0}")]
+    Lost(#[source] LockError),
+    /// The work is done, and its result dropped: the release failed. After [`LockError::Lost`] another may have had the lock
+    /// before the work had ended; after any other error the lock may last until its lease or session ends.
+    #[error("the work is done, but its lock was not released: {0}")]
+    NotReleased(#[source] LockError),
+    /// The error of the work itself. The lock was released.
+    #[error("{0}")]
+    Work(E),
 }
 
 /// The reason of the [`LockError::Unavailable`] that calls get once their client is being closed.

@@ -1,6 +1,7 @@
 //! The events of locks, for a program that counts or logs them.
 //!
-//! A client without an observer does nothing for it: no clock is read, nothing is allocated.
+//! A client without an observer does nothing for it: no clock is read, nothing is allocated. Each acquire is also a span of
+//! `tracing`, `acquire`, at the level of debug, with the fields `kind` and `lock`: what collects spans sees the wait in it.
 
 use crate::LockError;
 use std::{
@@ -11,6 +12,7 @@ use std::{
     time::Duration,
 };
 use tokio::time::Instant;
+use tracing::Instrument;
 
 /// What happened to a lock, or to permits of a semaphore: acquired, not acquired, renewed late, lost, released or not released.
 ///
@@ -21,6 +23,8 @@ use tokio::time::Instant;
 pub enum LockEvent<'a> {
     /// It was acquired.
     Acquired {
+        /// The kind of lock: the name of its type, as `RedisFairLock`.
+        kind: &'static str,
         /// The lock's name.
         name: &'a str,
         /// How long that took.
@@ -28,6 +32,8 @@ pub enum LockEvent<'a> {
     },
     /// It was not acquired. An acquire that is dropped before its end causes no event.
     NotAcquired {
+        /// The kind of lock: the name of its type, as `RedisFairLock`.
+        kind: &'static str,
         /// The lock's name.
         name: &'a str,
         /// How long its caller waited.
@@ -37,6 +43,8 @@ pub enum LockEvent<'a> {
     },
     /// A renewal succeeded when less than half of the lease was left: the server is slow, or this process is.
     RenewedLate {
+        /// The kind of lock: the name of its type, as `RedisFairLock`.
+        kind: &'static str,
         /// The lock's name.
         name: &'a str,
         /// How long it was still surely held without that renewal.
@@ -44,6 +52,8 @@ pub enum LockEvent<'a> {
     },
     /// It was lost while it was held. Its release then causes no further event.
     Lost {
+        /// The kind of lock: the name of its type, as `RedisFairLock`.
+        kind: &'static str,
         /// The lock's name.
         name: &'a str,
         /// How long it was held.
@@ -51,6 +61,8 @@ pub enum LockEvent<'a> {
     },
     /// It was released.
     Released {
+        /// The kind of lock: the name of its type, as `RedisFairLock`.
+        kind: &'static str,
         /// The lock's name.
         name: &'a str,
         /// How long it was held.
@@ -59,6 +71,8 @@ pub enum LockEvent<'a> {
     /// Its release failed: the hold was gone ([`LockError::Lost`]) and no [`Lost`](Self::Lost) came before, or it may last
     /// until its lease or session ends. The failed release of a dropped guard is reported here alone.
     NotReleased {
+        /// The kind of lock: the name of its type, as `RedisFairLock`.
+        kind: &'static str,
         /// The lock's name.
         name: &'a str,
         /// What its caller is told.
@@ -81,9 +95,9 @@ pub enum LockEvent<'a> {
 ///
 /// impl LockObserver for Losses {
 ///     fn observe(&self, event: LockEvent<'_>) {
-///         if let LockEvent::Lost { name, held } = event {
+///         if let LockEvent::Lost { kind, name, held } = event {
 ///             self.0.fetch_add(1, Ordering::Relaxed);
-///             println!("{name} was lost after {held:?}");
+///             println!("{kind} {name} was lost after {held:?}");
 ///         }
 ///     }
 /// }
@@ -104,6 +118,19 @@ impl<F: Fn(LockEvent<'_>) + Send + Sync + 'static> LockObserver for F {
 }
 
 impl LockEvent<'_> {
+    /// Returns the kind of lock: the name of its type, as `RedisFairLock`.
+    #[must_use]
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Acquired { kind, .. }
+            | Self::NotAcquired { kind, .. }
+            | Self::RenewedLate { kind, .. }
+            | Self::Lost { kind, .. }
+            | Self::Released { kind, .. }
+            | Self::NotReleased { kind, .. } => kind,
+        }
+    }
+
     /// Returns the lock's name.
     #[must_use]
     pub fn name(&self) -> &str {
@@ -144,24 +171,25 @@ impl Observer {
         self.0.as_ref().map(|_| Instant::now())
     }
 
-    /// Runs `acquire`, and tells the observer whether it succeeded and how long it took; nothing, if it is dropped before its
-    /// end.
+    /// Runs `acquire` in a span of `tracing`, and tells the observer whether it succeeded and how long it took; nothing, if it is
+    /// dropped before its end.
     ///
     /// # Cancel safety
     ///
     /// As that of `acquire`.
     pub(crate) async fn report_acquire<T>(
         &self,
+        kind: &'static str,
         name: &str,
         acquire: impl Future<Output = Result<T, LockError>>,
     ) -> Result<T, LockError> {
         let began = self.now_if_observed();
-        let acquired = acquire.await;
+        let acquired = acquire.instrument(tracing::debug_span!("acquire", kind, lock = name)).await;
         if let Some(began) = began {
             let waited = began.elapsed();
             self.observe(match &acquired {
-                Ok(_) => LockEvent::Acquired { name, waited },
-                Err(error) => LockEvent::NotAcquired { name, waited, error },
+                Ok(_) => LockEvent::Acquired { kind, name, waited },
+                Err(error) => LockEvent::NotAcquired { kind, name, waited, error },
             });
         }
         acquired
@@ -171,5 +199,49 @@ impl Observer {
 impl fmt::Debug for Observer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(if self.0.is_some() { "set" } else { "none" })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use parking_lot::Mutex;
+    use tracing::{Event, Metadata, Subscriber, span};
+
+    /// Writes down when a span is made, entered and closed.
+    struct Spans(Arc<Mutex<Vec<&'static str>>>);
+
+    impl Subscriber for Spans {
+        fn enabled(&self, _: &Metadata<'_>) -> bool {
+            true
+        }
+
+        fn new_span(&self, span: &span::Attributes<'_>) -> span::Id {
+            self.0.lock().push(span.metadata().name());
+            span::Id::from_u64(1)
+        }
+
+        fn record(&self, _: &span::Id, _: &span::Record<'_>) {}
+
+        fn record_follows_from(&self, _: &span::Id, _: &span::Id) {}
+
+        fn event(&self, _: &Event<'_>) {}
+
+        fn enter(&self, _: &span::Id) {
+            self.0.lock().push("entered");
+        }
+
+        fn exit(&self, _: &span::Id) {
+            self.0.lock().push("left");
+        }
+    }
+
+    #[tokio::test]
+    async fn the_wait_is_a_span() {
+        let seen = Arc::new(Mutex::new(Vec::new()));
+        let collected = tracing::subscriber::set_default(Spans(Arc::clone(&seen)));
+        Observer::NONE.report_acquire("RedisLock", "door", async { Ok(()) }).await.unwrap();
+        drop(collected);
+        assert_eq!(seen.lock()[..3], ["acquire", "entered", "left"], "{seen:?}");
     }
 }

@@ -77,6 +77,9 @@ pub(crate) trait Share: Send + 'static {
         Observer::NONE
     }
 
+    /// The kind of lock in its events: the name of its type.
+    fn kind(&self) -> &'static str;
+
     /// Renews the lease, if there is one, and moves `sure_until` each time; completes when the hold is lost.
     fn renew_until_lost(&self, sure_until: &SureUntil) -> impl Future<Output = ()> + Send;
 
@@ -92,7 +95,7 @@ pub(crate) trait Share: Send + 'static {
 /// Runs one guard's keeper until its holder releases it; tells the holder and the observer of a loss, ends the share, and
 /// answers the release: with [`LockError::Lost`] after a loss, also if `sure_until` is over only when the release comes.
 pub(crate) async fn run_keeper(mut share: impl Share, sure_until: SureUntil, mut keeper: Keeper) {
-    let (observer, name) = (share.observer().clone(), Arc::clone(&keeper.name));
+    let (observer, kind, name) = (share.observer().clone(), share.kind(), Arc::clone(&keeper.name));
     let began = observer.now_if_observed();
     let held = || began.map(|began| began.elapsed()).unwrap_or_default();
     let request = tokio::select! {
@@ -104,10 +107,10 @@ pub(crate) async fn run_keeper(mut share: impl Share, sure_until: SureUntil, mut
     let (lost, request) = match request {
         Some(request) if !sure_until.is_over() => (false, request),
         request => {
-            tracing::warn!(lock = &*name, "lost while it was held");
+            tracing::warn!(kind, lock = &*name, "lost while it was held");
             sure_until.end_now();
             keeper.tell_lost();
-            observer.observe(LockEvent::Lost { name: &name, held: held() });
+            observer.observe(LockEvent::Lost { kind, name: &name, held: held() });
             share.on_loss();
             match request {
                 Some(request) => (true, request),
@@ -119,8 +122,8 @@ pub(crate) async fn run_keeper(mut share: impl Share, sure_until: SureUntil, mut
     let finished = share.finish(lost).await;
     match &finished {
         Ok(()) if lost => {}
-        Ok(()) => observer.observe(LockEvent::Released { name: &name, held }),
-        Err(error) => observer.observe(LockEvent::NotReleased { name: &name, error }),
+        Ok(()) => observer.observe(LockEvent::Released { kind, name: &name, held }),
+        Err(error) => observer.observe(LockEvent::NotReleased { kind, name: &name, error }),
     }
     request.done(match finished {
         Ok(()) if lost => Err(LockError::lost(&*name)),

@@ -1,51 +1,12 @@
-//! Distributed locks for tokio.
+//! [Redisson]: guides::from_redisson
+//! [rslock]: guides::from_rslock
+//! [redis-py]: guides::from_redis_py
+#![cfg_attr(any(not(doctest), all(feature = "axum", feature = "redis")), doc = include_str!("../README.md"))]
 //!
-//! A [`Lock`] is taken with [`Lock::acquire`], which waits at most as long as the caller says and returns a [`Guard`].
-//! The guard reports a loss ([`Guard::lost`]) and releases the lock ([`Guard::release`]). Every lock of this crate
-//! passes one contract suite (`lock/tests`), and excludes and is excluded by real Java clients (Redisson 3.13.6 and
-//! 4.7.0, Curator 5.9.0; `make interop`).
+//! ## What each lock survives
 //!
-//! # Words
-//!
-//! The crate uses these words, and no others for the same things.
-//!
-//! | word | meaning |
-//! |---|---|
-//! | process | one program, by a uuid; its clients share it ([`Process`]) |
-//! | owner | a contender's identity; with the same one a lock can be taken again ([`Owner`]) |
-//! | contender | a handle that may take a lock |
-//! | waiter | a contender whose `acquire` is under way |
-//! | line | the waiters of one name in this process |
-//! | head | the waiter at the front of a line, which alone asks the server |
-//! | turn | what a waiter in a line waits for: to be its head, or to be handed the lock |
-//! | queue | the waiters of all processes, as the server orders them |
-//! | hand-off | a release that passes the lock to the next waiter of this process |
-//! | holder | the owner that has the lock now, as the server shows it ([`Holder`]) |
-//! | hold | one identity that the server has as the holder; the guards of its owner share it |
-//! | share | one guard's part of a hold |
-//! | hold count | how many guards share a hold |
-//! | claim | how one kind of lock renews and releases an identity |
-//! | guard | the value that the caller keeps while it has the lock ([`Guard`]) |
-//! | keeper | the task behind a guard, which renews, watches and releases ([`Keeper`]) |
-//! | lease | the time after which the server ends a hold that is not renewed ([`Lease`]) |
-//! | watchdog | the renewal of a lease by its keeper, while the guard lives |
-//! | session | ZooKeeper's lease for all nodes of one client, which outlives a lost connection |
-//! | node | a ZooKeeper node; for Redlock or a cluster, one of its servers |
-//! | recipe | which nodes in a ZooKeeper directory are one queue, and which of them a contender waits for |
-//! | marker | the part of a ZooKeeper node's name that says what its contender takes |
-//! | owner entry | what one owner holds of one lock in this process |
-//! | slot | in a Redis Cluster, Redis's share of the keys |
-//! | permit | one of the places of a semaphore; Curator and [`zk::ZkSemaphore`] call it a lease |
-//! | fencing token | a number that grows with each hold, for the resource to check ([`Fence`]) |
-//! | lost | the hold ended, or may have ended, before its guard was released |
-//! | undo | a repeated release of what an unanswered command may have taken |
-//! | tombstone | a key in Redis for an undone owner, whose command takes nothing if it arrives later |
-//!
-//! # Choosing a lock
-//!
-//! Ask first whether you need a lock. A decision that fits into one statement of the database, or into one script of
-//! Redis, is faster and cannot be lost. Then ask what happens if two hold the lock for a moment because a holder was
-//! paused: if that only costs work, take the fastest; if it must not happen, let the resource check a [`Fence`].
+//! Every lock passes one contract suite (`lock/tests`), and excludes and is excluded by real Java clients (`make interop`). The words
+//! stand in [`guides::words`].
 //!
 //! | you want | take | it survives | what breaks it | a dead holder blocks the others | requests to take and to release | a waiter asks |
 //! |---|---|---|---|---|---|---|
@@ -71,8 +32,8 @@
 //!
 //! | you want | take | a holder that dies | requests |
 //! |---|---|---|---|
-//! | at most a given number at once | [`redis::RedisSemaphore`] | **keeps its permits for ever** | 1 to take, 1 to release |
-//! | the same, and permits that come back | [`redis::RedisSemaphore`] with a [`lease`](redis::RedisSemaphore::lease) | gives them back with its lease | 1 to take, 1 to release, 1 to renew |
+//! | at most a given number at once | [`redis::RedisSemaphore`] | gives its permits back with its lease | 1 to take, 1 to release, 1 to renew |
+//! | the same, in the format of Redisson's `RSemaphore` | [`redis::RedisSemaphore::without_lease`] | **keeps its permits for ever** | 1 to take, 1 to release |
 //! | the same in ZooKeeper | [`zk::ZkSemaphore`] | gives them back with its session | 4 and one for each lease to take, 1 for each to release |
 //! | at most a given number in any interval | [`redis::RateLimiter`] | has spent its admissions | 1 |
 //! | to wait until a given number have finished | [`redis::RedisLatch`] | is waited for | 1 to count down; one task of a process looks for all waiters |
@@ -80,19 +41,14 @@
 //! | to begin and to end together | [`zk::ZkDoubleBarrier`] | is not waited for once its session ends | a few for each member; all are let in by one transaction |
 //! | a number that all see | [`zk::ZkSharedCount`], [`zk::ZkAtomicLong`] | changes nothing | 1 or 2 to read, 1 or 2 to change |
 //!
-//! `examples/` has a program for each family, and for four tasks: `cron` runs a nightly job once on many machines, `leader`
-//! elects a leader, `layer` puts a lock around a route of axum, `grpc` around a service of gRPC. The `guides` translate the
-//! calls of Redisson, rslock and redis-py.
-//!
-//! Not here:
+//! ## What is not here
 //!
 //! - **No spin lock** (Redisson's `getSpinLock`, which saves a channel for each name): all wake-ups of a client come by one
 //!   connection, so that a channel costs little.
-//! - **No blocking API**: call `Handle::block_on` of a runtime that other threads drive, for example from
-//!   `tokio::task::spawn_blocking`.
+//! - **No blocking API**: plain threads call `block_on` of a runtime that has threads of its own (`examples/blocking.rs`).
 //! - No PostgreSQL, no etcd.
 //!
-//! # Limits
+//! ## Limits
 //!
 //! | limit | what happens beyond it |
 //! |---|---|
@@ -104,7 +60,7 @@
 //! | a runtime that does not run | nothing is taken, renewed or released; see below |
 //! | a virtual machine that is paused | its holder cannot know; see below |
 //!
-//! # Owners, leases, losses
+//! ## Owners, leases, losses
 //!
 //! - **An owner is a value.** Without one, each acquire is its own owner, and a second acquire waits for the first.
 //!   Give a handle an [`Owner`] (`client.owner()`), and it is re-entrant for that owner, on any thread.
@@ -126,8 +82,8 @@
 //! - **`close()` means the same for every client**: from the call on, waiters and later acquires get
 //!   [`LockError::Unavailable`]; holders have 3 s to release; those that are left are told that their lock is lost, and nothing
 //!   is renewed. What they have goes with the session in ZooKeeper, and elsewhere when they release it or its lease ends.
-//! - **What becomes of locks is told by name** to a [`LockObserver`], for metrics and logs: acquired, not acquired, renewed
-//!   late, lost, released.
+//! - **What becomes of locks is told by kind and name** to a [`LockObserver`], for metrics and logs: acquired, not acquired,
+//!   renewed late, lost, released.
 //! - **`Duration::MAX` waits for ever**, that is, for ten years; no lease is longer either.
 //!
 //! ```no_run
@@ -149,12 +105,6 @@
 //!
 //! `use oversell_lock::prelude::*;` brings the locks, clients and traits, and no modules: a glob of the crate itself would hide
 //! the crate `redis`.
-//!
-//! # Features
-//!
-//! `redis`, `zookeeper` and `mysql`, none by default; each brings its module and its client. `tls` encrypts connections
-//! to Redis and MySQL with rustls, but not to ZooKeeper, whose client would bring a second implementation of it.
-//! `tower` takes a lock around a route: see [`tower::LockLayer`].
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![warn(missing_docs, clippy::missing_errors_doc)]
@@ -196,20 +146,17 @@ pub mod tower;
 #[cfg(feature = "zookeeper")]
 pub mod zk;
 
-pub use error::{Cause, LockError};
+pub use error::{Cause, LockError, WithError};
 pub use events::{LockEvent, LockObserver};
 pub use guard::{Fence, Guard};
 pub use keeper::{Keeper, Release};
 #[cfg(any(feature = "mysql", feature = "redis"))]
 pub use lease::Lease;
+#[cfg(feature = "redis")]
+pub(crate) use lock::run_and_release;
 pub use lock::{DynLock, Holder, Lock};
 pub use multi::MultiLock;
 pub use owner::{Owner, Process};
 
 pub(crate) use lock::inherent;
 pub(crate) use time::{MAX_DURATION, deadline, time_left};
-
-/// Compiles the README's examples.
-#[cfg(all(doctest, feature = "redis", feature = "tower"))]
-#[doc = include_str!("../README.md")]
-struct Readme;

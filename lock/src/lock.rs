@@ -3,7 +3,7 @@
 //! [`Lock`] returns a future of its own type, so a `Box` cannot hold it. [`DynLock`] returns a boxed future; every lock
 //! is a `DynLock`, and a `dyn DynLock` is a [`Lock`], as is a reference, a `Box` or an `Arc` of a lock.
 
-use crate::{Guard, LockError};
+use crate::{Fence, Guard, LockError, WithError};
 use futures::future::BoxFuture;
 use std::{future::Future, sync::Arc, time::Duration};
 
@@ -13,17 +13,12 @@ use std::{future::Future, sync::Arc, time::Duration};
 /// given one.
 ///
 /// ```
-/// # use oversell_lock::{Lock, LockError};
-/// # use std::time::Duration;
-/// async fn with_lock<T>(
-///     lock: &impl Lock,
-///     work: impl Future<Output = T>,
-/// ) -> Result<T, LockError> {
-///     let guard = lock.acquire(Duration::from_secs(5)).await?;
-///     let done = guard.run(work).await?;
-///     guard.release().await?;
-///     Ok(done)
+/// # use oversell_lock::{Lock, WithError};
+/// # use std::{io, time::Duration};
+/// async fn import_once(lock: &impl Lock) -> Result<(), WithError<io::Error>> {
+///     lock.with(Duration::from_secs(5), |_| import()).await
 /// }
+/// # async fn import() -> io::Result<()> { Ok(()) }
 /// ```
 pub trait Lock: Send + Sync {
     /// The name that every contender uses, in the server's terms: a key, a path, a row.
@@ -59,12 +54,68 @@ pub trait Lock: Send + Sync {
         self.acquire(Duration::ZERO)
     }
 
+    /// Takes the lock as [`acquire`](Lock::acquire) does, runs `work` while it is held, and releases it. `work` gets the hold's
+    /// fencing token, if it has one, to show it with every write. At the loss of the lock the work is dropped, at whichever
+    /// `await` it is; what it has already sent continues.
+    ///
+    /// The work must be `Send`. For any other, and to [extend](Guard::extend) a lease during the work, use the three calls that
+    /// this one is made of: [`acquire`](Lock::acquire), [`Guard::run`] and [`Guard::release`].
+    ///
+    /// # Errors
+    ///
+    /// [`WithError`], whose variants say how far it came: the work was not begun, was given up, failed by itself, or is done
+    /// and the lock was not released.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future leaves nothing behind: it ends the wait, or drops the work and releases the lock in the background.
+    /// Work that panics releases it too.
+    fn with<T, E, F>(
+        &self,
+        wait: Duration,
+        work: impl FnOnce(Option<Fence>) -> F + Send,
+    ) -> impl Future<Output = Result<T, WithError<E>>> + Send
+    where
+        T: Send,
+        E: Send,
+        F: Future<Output = Result<T, E>> + Send,
+    {
+        async move {
+            let guard = self.acquire(wait).await.map_err(WithError::NotAcquired)?;
+            let work = work(guard.fence());
+            run_and_release(guard, work).await
+        }
+    }
+
     /// Boxes this lock, to keep it beside locks of other kinds.
     fn boxed(self) -> Box<dyn DynLock>
     where
         Self: Sized + 'static,
     {
         Box::new(self)
+    }
+}
+
+/// Runs `work` while `guard` is held, and releases it.
+///
+/// # Cancel safety
+///
+/// As [`Lock::with`].
+pub(crate) async fn run_and_release<T, E>(
+    guard: Guard,
+    work: impl Future<Output = Result<T, E>>,
+) -> Result<T, WithError<E>> {
+    let done = guard.run(work).await.map_err(WithError::Lost)?;
+    let name = guard.name().to_owned();
+    match (done, guard.release().await) {
+        (Ok(done), Ok(())) => Ok(done),
+        (Ok(_), Err(error)) => Err(WithError::NotReleased(error)),
+        (Err(failed), released) => {
+            if let Err(error) = released {
+                tracing::warn!(%error, lock = name, "the work failed, and its lock was not released");
+            }
+            Err(WithError::Work(failed))
+        }
     }
 }
 
@@ -210,6 +261,29 @@ macro_rules! inherent {
             ) -> impl Future<Output = Result<$crate::Guard, $crate::LockError>> + Send {
                 $crate::Lock::try_acquire(self)
             }
+
+            /// Takes the lock, runs `work` while it is held, and releases it: [`Lock::with`](crate::Lock::with), without the
+            /// trait in scope.
+            ///
+            /// # Errors
+            ///
+            /// As [`Lock::with`](crate::Lock::with).
+            ///
+            /// # Cancel safety
+            ///
+            /// As [`Lock::with`](crate::Lock::with).
+            pub fn with<T, E, F>(
+                &self,
+                wait: std::time::Duration,
+                work: impl FnOnce(Option<$crate::Fence>) -> F + Send,
+            ) -> impl Future<Output = Result<T, $crate::WithError<E>>> + Send
+            where
+                T: Send,
+                E: Send,
+                F: Future<Output = Result<T, E>> + Send,
+            {
+                $crate::Lock::with(self, wait, work)
+            }
         }
     )+};
 }
@@ -254,5 +328,61 @@ mod tests {
         keeps_its_own(&*Two.boxed()).await;
         let shared: Arc<dyn DynLock> = Arc::new(Two);
         keeps_its_own(shared).await;
+    }
+
+    /// A free lock whose guard is lost at once, or is not released for good.
+    struct Fails {
+        lost: bool,
+        released: Result<(), LockError>,
+    }
+
+    impl Lock for Fails {
+        fn name(&self) -> &str {
+            "fails"
+        }
+
+        async fn acquire(&self, _: Duration) -> Result<Guard, LockError> {
+            let (guard, mut keeper) = Guard::new("fails", Some(Fence(7)));
+            if self.lost {
+                keeper.tell_lost();
+            }
+            let released = self.released.clone();
+            tokio::spawn(async move { keeper.release_requested().await.done(released) });
+            Ok(guard)
+        }
+    }
+
+    #[tokio::test]
+    async fn work_under_a_lock_says_how_far_it_came() {
+        let down = || LockError::unavailable("redis", "down");
+        let free = Fails { lost: false, released: Ok(()) };
+        let fence = free.with(Duration::ZERO, async |fence| Ok::<_, String>(fence)).await;
+        assert!(matches!(fence, Ok(Some(Fence(7)))), "{fence:?}");
+        let never = Two.with(Duration::ZERO, async |_| -> Result<(), String> { panic!("it was begun") }).await;
+        assert!(matches!(never, Err(WithError::NotAcquired(LockError::Taken { .. }))), "{never:?}");
+        let lost = Fails { lost: true, released: Ok(()) };
+        let given_up = lost.with(Duration::ZERO, async |_| Ok::<_, String>(())).await;
+        assert!(matches!(given_up, Err(WithError::Lost(LockError::Lost { .. }))), "{given_up:?}");
+        let stays = Fails { lost: false, released: Err(down()) };
+        let done = stays.with(Duration::ZERO, async |_| Ok::<_, String>(())).await;
+        assert!(matches!(done, Err(WithError::NotReleased(LockError::Unavailable { .. }))), "{done:?}");
+        for lock in [free, stays] {
+            let failed = lock.with(Duration::ZERO, async |_| Err::<(), _>("no paper".to_owned())).await;
+            let said = failed.expect_err("it failed");
+            assert!(matches!(&said, WithError::Work(error) if error == "no paper"), "{said:?}");
+            assert_eq!(said.to_string(), "no paper");
+        }
+    }
+
+    /// What services use for their errors: `?` takes it from each.
+    #[tokio::test]
+    async fn an_error_under_a_lock_becomes_any_boxed_error() {
+        async fn all(lock: Fails) -> Result<(), Box<dyn std::error::Error>> {
+            lock.with(Duration::ZERO, async |_| Ok::<_, std::io::Error>(())).await?;
+            lock.with(Duration::ZERO, async |_| anyhow::Ok(())).await?;
+            lock.with(Duration::ZERO, async |_| Ok::<_, Box<dyn std::error::Error + Send + Sync>>(())).await?;
+            Ok(())
+        }
+        assert!(all(Fails { lost: false, released: Ok(()) }).await.is_ok());
     }
 }

@@ -171,6 +171,10 @@ inherent!(MultiLock<L>);
 struct PartsShare(Vec<Guard>);
 
 impl Share for PartsShare {
+    fn kind(&self) -> &'static str {
+        "MultiLock"
+    }
+
     /// Completes once any part is lost; each part renews itself.
     async fn renew_until_lost(&self, _: &SureUntil) {
         select_all(self.0.iter().map(|part| Box::pin(part.lost()))).await;
@@ -209,7 +213,7 @@ fn combined_error(failed: Vec<(String, LockError)>) -> Result<(), LockError> {
         let names: Vec<_> = failed.into_iter().map(|(name, _)| name).collect();
         return Err(LockError::lost(names.join(",")));
     }
-    let each = failed.iter().map(|(name, error)| format!("lock {name}: {error}"));
+    let each = failed.iter().map(|(name, error)| format!("{name}: {error}"));
     let reason = each.collect::<Vec<_>>().join("; ").into();
     match failed.into_iter().next() {
         None => Ok(()),
@@ -398,7 +402,7 @@ mod tests {
         let failed = MultiLock::new(parts.to_vec()).try_acquire().await.unwrap().release().await.unwrap_err();
         assert!(matches!(failed, LockError::Unavailable { server: "redis", .. }));
         let text = failed.to_string();
-        assert!(text.contains("lock a") && text.contains("lock c") && !text.contains("lock b"), "{text}");
+        assert!(text.contains("a: ") && text.contains("c: ") && !text.contains("b: "), "{text}");
         assert_eq!(log.lock().concat(), "+a+b+c-c-b-a");
     }
 
@@ -406,8 +410,8 @@ mod tests {
     async fn an_error_of_several_parts_names_each_failed_part() {
         let refused = || LockError::Refused { server: "redis", reason: "no right".into() };
         for (error, text) in [
-            (refused(), "redis refused: lock c: redis refused: no right; lock a: redis refused: no right"),
-            (LockError::lost("it"), "lock c,a was lost before it was released"),
+            (refused(), "redis refused: c: redis refused: no right; a: redis refused: no right"),
+            (LockError::lost("it"), "c,a was lost before it was released"),
         ] {
             let mut parts = ["a", "b", "c"].map(|name| Part::new(name, &Log::default()));
             parts[0].fails = Some(error.clone());

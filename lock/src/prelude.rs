@@ -8,19 +8,20 @@
 //! use std::time::Duration;
 //!
 //! async fn work(client: &RedisClient) -> Result<(), Box<dyn std::error::Error>> {
-//!     let guard = client.lock("door").acquire(Duration::from_secs(5)).await?;
-//!     redis::cmd("PING").exec_async(&mut client.connection()).await?;
-//!     Ok(guard.release().await?)
+//!     let ping = async |_| redis::cmd("PING").exec_async(&mut client.connection()).await;
+//!     Ok(client.lock("door").with(Duration::from_secs(5), ping).await?)
 //! }
 //! # }
 //! ```
 
 #[cfg(any(feature = "mysql", feature = "redis"))]
 pub use crate::Lease;
-pub use crate::{DynLock, Fence, Guard, Holder, Lock, LockError, LockEvent, LockObserver, MultiLock, Owner, Process};
+pub use crate::{
+    DynLock, Fence, Guard, Holder, Lock, LockError, LockEvent, LockObserver, MultiLock, Owner, Process, WithError,
+};
 
 #[cfg(feature = "mysql")]
-pub use crate::mysql::{MySqlOptions, MySqlPool, TableLeaseLock, TableLock};
+pub use crate::mysql::{MySqlOptions, TableLeaseLock, TableLock, TablePool};
 #[cfg(feature = "redis")]
 pub use crate::redis::{
     Permit, RateLimiter, RedisClient, RedisFairLock, RedisFencedLock, RedisLatch, RedisLock, RedisOptions,

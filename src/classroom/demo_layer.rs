@@ -2,8 +2,9 @@
 //!
 //! 1. A layer ([`LockLayer`](oversell_lock::tower::LockLayer)) takes the lock before the work begins and gives it back when
 //!    it is done. The text does so by an annotation and an aspect.
-//! 2. demo3 says no key: it is the route's, `GET /demo3`. demo4's is filled from the request's parameters,
-//!    `demo4#{whId}_{sku}`: so different goods do not wait for each other.
+//! 2. demo3 says no key: it is the route's, `GET /demo3`. demo4's is made of the request's parameters,
+//!    `demo4#{whId}_{sku}`: so different goods do not wait for each other. As in the text it is made of their values: warehouse
+//!    01 is warehouse 1.
 //! 3. Five seconds of work under a lease of ten, which is not renewed, as in the text.
 //!
 //! The layer keeps nothing of a key; the text's factory has a map that grows with each. What it survives: a client that hangs
@@ -18,10 +19,12 @@ use crate::{
     ctx::Ctx,
     section::{Job, Name},
 };
-use oversell_lock::{Lease, redis::RedisLock};
+use oversell_lock::{Lease, redis::RedisLock, tower::escape};
 
-/// The name of demo4's lock, into which the layer fills the fields of the query.
-pub const KEY_BY_PARAMETERS: &str = "demo4#{whId}_{sku}";
+/// The name of demo4's lock for these parameters.
+pub fn key_by_parameters(warehouse: i64, sku: &str) -> String {
+    format!("demo4#{warehouse}_{}", escape(sku))
+}
 
 /// The lock name that the layer derives from the route of demo3.
 pub const LOCK_NAME_BY_ROUTE: &str = "GET /demo3";

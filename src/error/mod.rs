@@ -9,7 +9,10 @@ pub use seckill::SeckillError;
 pub(crate) use mysql::{NOT_IN_ITS_CLUSTER, RECORD_CHANGED, error_number};
 
 use crate::server::Server;
-use oversell_lock::{LockError, mysql::PoolExhausted};
+use oversell_lock::{
+    LockError,
+    mysql::{PoolExhausted, TableMissing},
+};
 use std::{borrow::Cow, time::Duration};
 
 /// Why a piece was not sold, an order not placed, or a lesson not carried out.
@@ -189,7 +192,9 @@ impl From<LockError> for Error {
                 if let Some(PoolExhausted { waited }) = reason.downcast_ref() {
                     return Self::Timeout { what: "mysql connection pool".into(), waited: *waited };
                 }
-                let mysql = reason.downcast_ref().and_then(mysql::why_refused);
+                let of_server = || reason.downcast_ref::<TableMissing>().and_then(std::error::Error::source);
+                let of_server = reason.downcast_ref().or_else(|| of_server()?.downcast_ref());
+                let mysql = of_server.and_then(mysql::why_refused);
                 let mysql = mysql.map(Cow::Borrowed);
                 let why = mysql.or_else(|| reason.downcast_ref().and_then(redis::why_refused));
                 let reason = reason.to_string();

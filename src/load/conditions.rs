@@ -5,7 +5,7 @@ use oversell_lab::{
     clients::{four_letters::four_letter_command, redis_at::redis_at},
     terminal::chinese::localized,
 };
-use oversell_lock::mysql::{MySqlOptions, MySqlPool};
+use oversell_lock::mysql::{MySqlOptions, TablePool};
 use serde::Serialize;
 use std::{
     collections::BTreeMap,
@@ -120,7 +120,7 @@ fn fdatasync(folder: &Path) -> io::Result<u64> {
 /// MySQL's version, durability and isolation level in one text; `None` if it does not answer.
 async fn mysql(url: &str) -> Option<String> {
     let ask = async {
-        let pool = MySqlPool::new(MySqlOptions::new(url).connections(1)).ok()?;
+        let pool = TablePool::new(MySqlOptions::new(url).connections(1)).ok()?;
         let mut conn = pool.conn(SERVER_TIMEOUT).await.ok()?;
         let rows: Vec<(String, String)> = sqlx::query_as(SHOW_CONDITIONS).fetch_all(&mut *conn).await.ok()?;
         conn.done();

@@ -10,7 +10,7 @@ use crate::{
     server::Server,
 };
 use oversell_lab::clients::proxy::Proxy;
-use oversell_lock::{mysql::MySqlPool, zk::ZkClient};
+use oversell_lock::{mysql::TablePool, zk::ZkClient};
 use reqwest::Url;
 use secrecy::{ExposeSecret, SecretString};
 use std::{io, time::Duration};
@@ -24,7 +24,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 #[derive(Debug)]
 pub(super) struct OwnClients {
     zk: Option<ZkClient>,
-    db: Option<MySqlPool>,
+    db: Option<TablePool>,
     proxies: Vec<Proxy>,
     tasks: TaskTracker,
 }

@@ -21,6 +21,14 @@ pub(super) const NOT_WRITABLE_ERRORS: [u16; 6] = [1047, 1290, 1836, 3032, 3101, 
 /// has gone, so the statement may have been carried out.
 pub(super) const CONNECTION_KILLED_ERRORS: [u16; 2] = [1053, 1927];
 
+/// The number of the error for a table that does not exist.
+const NO_SUCH_TABLE_ERROR: u16 = 1146;
+
+/// The table `tb_lock` does not exist. It is the reason of a [`LockError::Refused`], and its source is the server's error.
+#[derive(Debug, thiserror::Error)]
+#[error("the table tb_lock is missing: make it with `create_table()` of the pool ({0})")]
+pub struct TableMissing(#[source] sqlx::Error);
+
 /// All connections of the pool were in use for all of the wait. It is the reason of a [`LockError::Unavailable`].
 #[derive(Debug, thiserror::Error)]
 #[error("all connections of the pool were in use for {} ms", waited.as_millis())]
@@ -51,6 +59,9 @@ impl From<StatementFailure> for LockError {
 
 /// [`LockError::Refused`] for an answer that repeating does not change, [`LockError::Unavailable`] for all else.
 pub(super) fn to_lock_error(error: sqlx::Error) -> LockError {
+    if matches!(&error, sqlx::Error::Database(answer) if has_error_number(&**answer, &[NO_SUCH_TABLE_ERROR])) {
+        return LockError::Refused { server: SERVER, reason: TableMissing(error).into() };
+    }
     let refused = match &error {
         sqlx::Error::Database(answer) => [&RETRYABLE_ERRORS[..], &NOT_WRITABLE_ERRORS, &CONNECTION_KILLED_ERRORS]
             .iter()

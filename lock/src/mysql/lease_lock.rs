@@ -10,7 +10,7 @@
 
 use super::{
     failure::no_answer_error,
-    pool::MySqlPool,
+    pool::TablePool,
     row::{Contender, REPLY_TIMEOUT, Row, RowDescription},
 };
 use crate::{
@@ -34,6 +34,9 @@ use std::{
 };
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
+
+/// The kind of lock in its events.
+const KIND: &str = "TableLeaseLock";
 
 /// The default lease, renewed every third: Redisson's.
 const DEFAULT_LEASE: Lease = Lease::Watchdog(Duration::from_secs(30));
@@ -69,9 +72,9 @@ const DEFAULT_LEASE: Lease = Lease::Watchdog(Duration::from_secs(30));
 /// # Example
 ///
 /// ```no_run
-/// # use oversell_lock::{LockError, mysql::MySqlPool};
+/// # use oversell_lock::{LockError, mysql::TablePool};
 /// # use std::time::Duration;
-/// # async fn example(pool: MySqlPool) -> Result<(), LockError> {
+/// # async fn example(pool: TablePool) -> Result<(), LockError> {
 /// pool.create_table().await?;
 /// let lock = pool.table_lease_lock("nightly-report");
 /// let guard = lock.acquire(Duration::from_secs(5)).await?;
@@ -106,7 +109,7 @@ struct RowShare {
     finished: bool,
 }
 
-impl MySqlPool {
+impl TablePool {
     /// Makes a contender for the lock `name`, of 1 to 50 characters, with a lease of 30 s that is renewed.
     #[must_use]
     pub fn table_lease_lock(&self, name: &str) -> TableLeaseLock {
@@ -131,7 +134,7 @@ impl TableLeaseLock {
         self.contender.holder().await
     }
 
-    /// Deletes the row, whoever has it, for operators; returns whether there was one. Its holder is told at its next
+    /// Deletes the row, whoever has it, for operators; returns whether the lock was held: not if its lease had ended. Its holder is told at its next
     /// renewal, and one with a fixed lease when it releases or extends it.
     ///
     /// # Errors
@@ -197,7 +200,7 @@ impl Lock for TableLeaseLock {
             }
             Ok(share)
         };
-        let share = self.contender.report_acquire(take).await?;
+        let share = self.contender.report_acquire(KIND, take).await?;
         let sure_until = SureUntil::new(self.lease.sure_end(share.lease_start));
         let name = &*self.contender.name;
         let (guard, keeper) = Guard::with_sure_until(sure_until.clone(), name, None);
@@ -261,13 +264,17 @@ impl Share for RowShare {
         self.hold.row.pool.observer()
     }
 
+    fn kind(&self) -> &'static str {
+        KIND
+    }
+
     /// Renews the lease; completes when the row is no longer ours or the pool is closed.
     async fn renew_until_lost(&self, sure_until: &SureUntil) {
         let limit = REPLY_TIMEOUT.min(self.lease.renewal_timeout());
         let renew = || self.hold.write_count_and_lease(Some(self.lease), limit, true);
         let late = |left| {
             let name = &self.hold.row.name;
-            self.observer().observe(LockEvent::RenewedLate { name, left });
+            self.observer().observe(LockEvent::RenewedLate { kind: KIND, name, left });
         };
         tokio::select! {
             () = self.hold.lost.cancelled() => {}

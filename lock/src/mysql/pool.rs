@@ -93,7 +93,7 @@ impl MySqlOptions {
     /// nodes themselves ([`of`](Self::of)). A connection is known by its number and its client's address, which a
     /// socket does not have: there, after a restart of the server, the number may be another's.
     #[must_use]
-    pub fn new(url: impl AsRef<str>) -> Self {
+    pub fn new(url: impl Into<String>) -> Self {
         Self::of([url])
     }
 
@@ -106,13 +106,13 @@ impl MySqlOptions {
     /// let options = MySqlOptions::of(nodes);
     /// ```
     #[must_use]
-    pub fn of(urls: impl IntoIterator<Item = impl AsRef<str>>) -> Self {
+    pub fn of(urls: impl IntoIterator<Item = impl Into<String>>) -> Self {
         let server = |url: &str| {
             let server = MySqlConnectOptions::from_str(url).ok();
             server.filter(|_| url.starts_with("mysql://"))
         };
         let urls = urls.into_iter();
-        Self::to_servers(urls.map(|url| server(url.as_ref())).collect())
+        Self::to_servers(urls.map(|url| server(&url.into())).collect())
     }
 
     /// The defaults, with these servers; `None` is an invalid address, which is reported when the pool is made.
@@ -278,10 +278,10 @@ async fn ask_for_writes(connection: &mut MySqlConnection) -> Result<(), sqlx::Er
 /// # Example
 ///
 /// ```no_run
-/// # use oversell_lock::{LockError, mysql::MySqlPool};
+/// # use oversell_lock::{LockError, mysql::TablePool};
 /// # use std::time::Duration;
 /// # async fn example() -> Result<(), LockError> {
-/// let pool = MySqlPool::connect("mysql://shop:secret@127.0.0.1/shop").await?;
+/// let pool = TablePool::connect("mysql://shop:secret@127.0.0.1/shop").await?;
 /// let mut conn = pool.conn(Duration::from_secs(5)).await?;
 /// // What it takes is a `sqlx::MySqlConnection`.
 /// // It goes back to the pool only when it is said to be clean.
@@ -291,7 +291,7 @@ async fn ask_for_writes(connection: &mut MySqlConnection) -> Result<(), sqlx::Er
 /// # }
 /// ```
 #[derive(Clone)]
-pub struct MySqlPool(Arc<PoolState>);
+pub struct TablePool(Arc<PoolState>);
 
 /// What all clones of one pool share: its connections, the state of its locks, and its tasks.
 struct PoolState {
@@ -306,9 +306,9 @@ struct PoolState {
 
 /// A connection that is closed, and killed on the server, unless it is returned by [`done`](Conn::done).
 #[must_use = "a connection that is dropped without `done` is closed"]
-pub struct Conn(Option<Object<ConnectionManager>>, MySqlPool);
+pub struct Conn(Option<Object<ConnectionManager>>, TablePool);
 
-impl MySqlPool {
+impl TablePool {
     /// Makes a pool of at most 10 connections to `url`, and makes the first one at once, so that an unreachable server
     /// or a refused login is reported here.
     ///
@@ -320,7 +320,7 @@ impl MySqlPool {
     /// # Cancel safety
     ///
     /// Safe.
-    pub async fn connect(url: &str) -> Result<Self, LockError> {
+    pub async fn connect(url: impl Into<String>) -> Result<Self, LockError> {
         let pool = Self::new(MySqlOptions::new(url))?;
         pool.conn(CONNECT_TIMEOUT).await?.done();
         Ok(pool)
@@ -582,9 +582,9 @@ impl MySqlPool {
     }
 }
 
-impl fmt::Debug for MySqlPool {
+impl fmt::Debug for TablePool {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("MySqlPool").field(&self.counts()).finish()
+        f.debug_tuple("TablePool").field(&self.counts()).finish()
     }
 }
 

@@ -13,7 +13,7 @@
 use super::{
     connection_id::ConnectionId,
     failure::{StatementFailure, is_contention, no_answer_error},
-    pool::{Conn, MySqlPool},
+    pool::{Conn, TablePool},
 };
 use crate::{Holder, Lease, LockError, Owner};
 use futures::FutureExt;
@@ -100,7 +100,7 @@ pub struct RowDescription {
 /// A contender for the row of one lock: its pool, the name, and what the row says about it.
 #[derive(Debug, Clone)]
 pub(super) struct Contender {
-    pub(super) pool: MySqlPool,
+    pub(super) pool: TablePool,
     pub(super) name: String,
     pub(super) description: RowDescription,
 }
@@ -108,14 +108,14 @@ pub(super) struct Contender {
 /// A row that is, or may be, in the table. Dropping it deletes it in the background.
 #[derive(Debug)]
 pub(super) struct Row {
-    pub(super) pool: MySqlPool,
+    pub(super) pool: TablePool,
     pub(super) name: String,
     owner: Owner,
     /// Whether there is nothing to delete, so that the drop does nothing.
     is_gone: AtomicBool,
 }
 
-impl MySqlPool {
+impl TablePool {
     /// Makes the table `tb_lock` if it is missing; the account needs the right to. An existing table is left as it is, and
     /// compares names by its own column: a table of an earlier version treats `Stock` and `stock` as one lock until `lock_name`
     /// has a binary collation without padding (`utf8mb4_nopad_bin` in MariaDB, `utf8mb4_0900_bin` in MySQL 8).
@@ -134,7 +134,7 @@ impl MySqlPool {
 }
 
 impl Contender {
-    pub(super) fn new(pool: &MySqlPool, name: &str) -> Self {
+    pub(super) fn new(pool: &TablePool, name: &str) -> Self {
         Self { pool: pool.clone(), name: name.to_owned(), description: RowDescription::default() }
     }
 
@@ -149,10 +149,11 @@ impl Contender {
     /// As that of `take`.
     pub(super) async fn report_acquire<T>(
         &self,
+        kind: &'static str,
         take: impl Future<Output = Result<T, LockError>>,
     ) -> Result<T, LockError> {
         let take = self.pool.while_open(take);
-        self.pool.observer().report_acquire(&self.name, take).await
+        self.pool.observer().report_acquire(kind, &self.name, take).await
     }
 
     /// Returns the owner of the present row and the rest of its lease; `None` if there is no row, or its lease has ended.
@@ -167,11 +168,15 @@ impl Contender {
         Ok(holder.filter(|holder| holder.remaining != Some(Duration::ZERO)))
     }
 
-    /// Deletes the row, whoever has it; returns whether there was one.
+    /// Deletes the row, whoever has it; returns whether somebody had the lock: not if its lease had ended.
     pub(super) async fn force_unlock(&self) -> Result<bool, LockError> {
         let deleted = self.pool.run_statement(REPLY_TIMEOUT, |conn| {
-            let delete = sqlx::query(FORCE_UNLOCK).bind(self.name.clone());
-            delete.execute(conn).boxed()
+            let name = self.name.clone();
+            async move {
+                sqlx::query(DELETE_EXPIRED).bind(&name).execute(&mut *conn).await?;
+                sqlx::query(FORCE_UNLOCK).bind(&name).execute(conn).await
+            }
+            .boxed()
         });
         Ok(deleted.await?.rows_affected() > 0)
     }
@@ -180,7 +185,10 @@ impl Contender {
     /// deleted once that row's lease has ended. [`LockError::Taken`] if the wait is over, [`LockError::Unavailable`] if no
     /// connection was free for the first try; a name of another length is [`LockError::Invalid`].
     pub(super) async fn insert_row(&self, lease: Option<Lease>, wait: Duration) -> Result<(Row, Instant), LockError> {
-        if !(1..=MAX_NAME_LENGTH).contains(&self.name.chars().count()) {
+        if self.name.is_empty() {
+            return Err(LockError::invalid("name", "must not be empty"));
+        }
+        if self.name.chars().count() > MAX_NAME_LENGTH {
             return Err(LockError::invalid(&self.name, "a name has 1 to 50 characters"));
         }
         let start = Instant::now();
@@ -242,7 +250,7 @@ impl Contender {
 
 impl Row {
     /// A row that is not in the table, or that the caller deletes: its drop does nothing.
-    fn without_deletion(pool: &MySqlPool, name: &str, owner: Owner) -> Self {
+    fn without_deletion(pool: &TablePool, name: &str, owner: Owner) -> Self {
         Self { pool: pool.clone(), name: name.to_owned(), owner, is_gone: AtomicBool::new(true) }
     }
 

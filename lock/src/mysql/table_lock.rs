@@ -6,7 +6,7 @@
 //! Next to read: `row.rs`, then `lease_lock.rs`, which has a lease.
 
 use super::{
-    pool::MySqlPool,
+    pool::TablePool,
     row::{Contender, Row, RowDescription},
 };
 use crate::{
@@ -19,6 +19,9 @@ use crate::{
 use std::time::Duration;
 use tokio::time::Instant;
 
+/// The kind of lock in its events.
+const KIND: &str = "TableLock";
+
 /// A contender for a row of `tb_lock`, without a lease: the row stays until it is deleted.
 ///
 /// # Survives
@@ -29,7 +32,7 @@ use tokio::time::Instant;
 ///
 /// **A holder that dies: its row blocks everybody until somebody deletes it** ([`force_unlock`](Self::force_unlock)), because
 /// there is no lease. [`TableLeaseLock`](super::TableLeaseLock) has one. A `lock_name` whose collation treats different names
-/// as equal (see [`create_table`](MySqlPool::create_table)).
+/// as equal (see [`create_table`](TablePool::create_table)).
 ///
 /// # Cost
 ///
@@ -38,15 +41,15 @@ use tokio::time::Instant;
 ///
 /// # Format
 ///
-/// Our own: a row of `tb_lock` ([`create_table`](MySqlPool::create_table)) with the lock's name, which is unique, and a
+/// Our own: a row of `tb_lock` ([`create_table`](TablePool::create_table)) with the lock's name, which is unique, and a
 /// fresh owner.
 ///
 /// # Example
 ///
 /// ```no_run
-/// # use oversell_lock::{LockError, mysql::MySqlPool};
+/// # use oversell_lock::{LockError, mysql::TablePool};
 /// # use std::time::Duration;
-/// # async fn example(pool: MySqlPool) -> Result<(), LockError> {
+/// # async fn example(pool: TablePool) -> Result<(), LockError> {
 /// pool.create_table().await?;
 /// let guard = pool.table_lock("nightly-report").acquire(Duration::from_secs(5)).await?;
 /// guard.release().await?;
@@ -56,7 +59,7 @@ use tokio::time::Instant;
 #[derive(Debug, Clone)]
 pub struct TableLock(Contender);
 
-impl MySqlPool {
+impl TablePool {
     /// Makes a contender for the lock `name`, of 1 to 50 characters, whose row stays until it is deleted.
     #[must_use]
     pub fn table_lock(&self, name: &str) -> TableLock {
@@ -107,7 +110,7 @@ impl Lock for TableLock {
     }
 
     async fn acquire(&self, wait: Duration) -> Result<Guard, LockError> {
-        let (row, _) = self.0.report_acquire(self.0.insert_row(None, wait)).await?;
+        let (row, _) = self.0.report_acquire(KIND, self.0.insert_row(None, wait)).await?;
         let (guard, keeper) = Guard::new(&*self.0.name, None);
         // There is no lease to end.
         let sure_until = SureUntil::new(Instant::now() + MAX_DURATION);
@@ -125,6 +128,10 @@ struct TableShare(Row);
 impl Share for TableShare {
     fn observer(&self) -> &Observer {
         self.0.pool.observer()
+    }
+
+    fn kind(&self) -> &'static str {
+        KIND
     }
 
     /// Renews nothing; completes when the pool is closed.

@@ -19,9 +19,10 @@ use crate::{
 use std::{future::Future, sync::Arc, time::Duration};
 use tokio::time::Instant;
 
-/// What one acquire asks for: its owner (`None`: a fresh one), its lease, and how long it waits and until when.
+/// What one acquire asks for: a kind of lock, its owner (`None`: a fresh one), its lease, and how long it waits and until when.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct AcquireRequest {
+    pub(super) kind: &'static str,
     pub(super) owner: Option<Owner>,
     pub(super) lease: Lease,
     pub(super) wait: Duration,
@@ -31,10 +32,16 @@ pub(super) struct AcquireRequest {
 }
 
 impl AcquireRequest {
-    /// The terms of an acquire whose wait begins now; [`LockError::Invalid`] for a lease out of range.
-    pub(super) fn new(name: &str, owner: Option<Owner>, lease: Lease, wait: Duration) -> Result<Self, LockError> {
+    /// The terms of an acquire whose wait begins now; [`LockError::Invalid`] for an empty name, and for a lease out of range.
+    pub(super) fn new(
+        client: &RedisClient,
+        kind: &'static str,
+        name: &str,
+        (owner, lease, wait): (Option<Owner>, Lease, Duration),
+    ) -> Result<Self, LockError> {
+        client.check_name(name)?;
         lease.check(name)?;
-        Ok(Self { owner, lease, wait, until: deadline(wait), fenced: false })
+        Ok(Self { kind, owner, lease, wait, until: deadline(wait), fenced: false })
     }
 
     /// Returns a guard of the owner's existing hold, or of a new hold that `first_hold` takes, and tells the observer how that
@@ -48,14 +55,14 @@ impl AcquireRequest {
         &self,
         client: &RedisClient,
         name: &str,
-        kind: HoldKind,
+        hold_kind: HoldKind,
         first_hold: impl Fn(Option<Arc<Hold<C>>>) -> F,
     ) -> Result<Guard, LockError>
     where
         F: Future<Output = Result<Option<Hold<C>>, LockError>>,
     {
-        let take = self.join_or_take(client, name, kind, first_hold);
-        client.observer().report_acquire(name, client.while_open(take)).await
+        let take = self.join_or_take(client, name, hold_kind, first_hold);
+        client.observer().report_acquire(self.kind, name, client.while_open(take)).await
     }
 
     /// Joins the owner's hold, or takes a first one that enough replicas have, and waits out an outage if the client does;
@@ -65,7 +72,7 @@ impl AcquireRequest {
         &self,
         client: &RedisClient,
         name: &str,
-        kind: HoldKind,
+        hold_kind: HoldKind,
         first_hold: impl Fn(Option<Arc<Hold<C>>>) -> F,
     ) -> Result<Guard, LockError>
     where
@@ -76,7 +83,7 @@ impl AcquireRequest {
             loop {
                 let hold = first_hold(None).await?.ok_or_else(taken)?;
                 match hold.wait_until_replicated().await {
-                    Ok(hold) => return Ok(Arc::new(hold).first_guard()),
+                    Ok(hold) => return Ok(Arc::new(hold).first_guard(self.kind)),
                     Err(error) => pause_or_return_error(client, error, self.until).await?,
                 }
             }
@@ -84,14 +91,14 @@ impl AcquireRequest {
         let reentry = client.reentry::<Hold<C>>();
         let mut holds = reentry.lock_entry(name, owner, self.until).await.ok_or_else(taken)?;
         let entry = entry_of(&holds);
-        let (same, other) = holds.same_and_other_kind(kind);
+        let (same, other) = holds.same_and_other_kind(hold_kind);
         loop {
             if let Some(hold) = same.upgrade() {
                 if self.fenced && hold.fence.is_none() && hold.is_live() {
                     let rule = "its owner holds it without a token, and cannot have one before it has given it back";
                     return Err(LockError::invalid(name, rule));
                 }
-                match hold.reenter(self.lease).await {
+                match hold.reenter(self.lease, self.kind).await {
                     Ok(Some(guard)) => return Ok(guard),
                     Ok(None) => {}
                     Err(error) => {
@@ -106,7 +113,7 @@ impl AcquireRequest {
                 Ok(hold) => {
                     let hold = hold.with_owner_entry(entry);
                     *same = Arc::downgrade(&hold);
-                    return Ok(hold.first_guard());
+                    return Ok(hold.first_guard(self.kind));
                 }
                 Err(error) => pause_or_return_error(client, error, self.until).await?,
             }

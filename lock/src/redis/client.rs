@@ -7,7 +7,7 @@
 
 use super::{
     connection::Connection,
-    failure::{CommandFailure, SERVER, to_lock_error},
+    failure::{CommandFailure, SERVER, is_by_moving_slot, to_lock_error},
     keys::in_braces,
     options::RedisOptions,
     scripts::{self, NotifyingScript, Script, ScriptCall},
@@ -235,6 +235,14 @@ impl RedisClient {
         }
     }
 
+    /// Fails with [`LockError::Invalid`] for the key of an object without a name: all programs that forgot theirs would share it.
+    pub(super) fn check_name(&self, key: &str) -> Result<(), LockError> {
+        if key.len() > self.0.options.prefix.len() {
+            return Ok(());
+        }
+        Err(LockError::invalid("name", "must not be empty"))
+    }
+
     /// Returns the default lease of a lock: that of the options, renewed while its holder lives.
     pub(super) fn lease(&self) -> Lease {
         Lease::Watchdog(self.0.options.lease)
@@ -254,11 +262,12 @@ impl RedisClient {
         self.0.tasks.spawn(task)
     }
 
-    /// Whether a waiter goes on after this error: only if the options say so, for an unavailable Redis, and not if its task
-    /// panicked or its runtime has ended.
+    /// Whether a waiter goes on after this error: while its slot is moved; and if the options say so, for an unavailable Redis,
+    /// but not if its task panicked or its runtime has ended.
     pub(super) fn keeps_waiting_after(&self, error: &LockError) -> bool {
-        self.0.options.waits_while_unavailable
-            && matches!(error, LockError::Unavailable { reason, .. } if !reason.is::<JoinError>())
+        is_by_moving_slot(error)
+            || self.0.options.waits_while_unavailable
+                && matches!(error, LockError::Unavailable { reason, .. } if !reason.is::<JoinError>())
     }
 
     /// Reads the number in this key; 0 if there is none.

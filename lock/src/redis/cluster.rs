@@ -5,7 +5,8 @@
 //! 2. The map of the slots comes from any node that answers `CLUSTER SLOTS`. It is asked for again after a connection
 //!    failed, and after a node said that a slot is elsewhere: so a fail-over is noticed.
 //! 3. `MOVED` leads to another node for good, `ASK` for this command only; `TRYAGAIN` and `CLUSTERDOWN` are asked again
-//!    after a pause, until the time limit of a command is over. A node that answers so has done nothing.
+//!    after a pause, until the time limit of a command is over; then the caller gets the node's `TRYAGAIN`, which lasts as long
+//!    as a slot is moved and some of a command's keys are there already. A node that answers so has done nothing.
 //! 4. A command that went out and was not answered is **never sent again**: it may have run. Its caller is told, and
 //!    what it may have taken is undone. A command that did not go out is sent to the slot's new node, if there is one.
 //!
@@ -14,6 +15,7 @@
 //! Source: the Redis documentation, "Redis cluster specification". Next to read: `shared_connection.rs`.
 
 use super::{
+    failure::SLOT_MOVES_CODE,
     keys::{SLOTS, slot_of_key},
     node::RedisNode,
     options::RedisOptions,
@@ -42,8 +44,8 @@ use tokio::{
 const MAX_SLOT_MAP_TIMEOUT: Duration = Duration::from_secs(1);
 /// How old a map is at least when the next one is asked for, so that many commands that fail together ask for one.
 const MIN_SLOT_MAP_INTERVAL: Duration = Duration::from_millis(50);
-/// The first pause before a refused command is sent again; each further one is twice as long. A slot is moved in milliseconds,
-/// but a fail-over takes seconds.
+/// The first pause before a refused command is sent again; each further one is twice as long. A slot is moved key by key, which
+/// takes milliseconds if it has few, seconds if it has many; a fail-over takes seconds.
 const FIRST_RETRY_PAUSE: Duration = Duration::from_millis(5);
 /// The longest pause before a refused command is sent again.
 const MAX_RETRY_PAUSE: Duration = Duration::from_millis(100);
@@ -136,6 +138,7 @@ impl Cluster {
         let ends = Instant::now() + self.timeout;
         let slot = key_of(request).map(slot_of_key);
         let (mut redirect, mut redirects, mut pause) = (None, 0, FIRST_RETRY_PAUSE);
+        let mut slot_moves = None;
         loop {
             if redirect.is_none() {
                 self.refresh_map_if_stale().await?;
@@ -150,7 +153,12 @@ impl Cluster {
                     *last = Some(Arc::clone(node));
                     let answer = send_to(&node.shared, request, is_asking, limit, sent).await;
                     match refusal_if_nothing_ran(request, &answer) {
-                        Some(refusal) => refusal,
+                        Some(refusal) => {
+                            if matches!(&answer, Ok(Value::ServerError(error)) if error.code() == SLOT_MOVES_CODE) {
+                                slot_moves = Some(answer);
+                            }
+                            refusal
+                        }
                         None if answer.is_ok() => return answer,
                         None => {
                             self.is_map_stale.store(true, Ordering::Release);
@@ -173,7 +181,7 @@ impl Cluster {
             *sent = false;
             redirects += 1;
             if Instant::now() >= ends {
-                return Err(slot_without_node_error());
+                return slot_moves.unwrap_or_else(|| Err(slot_without_node_error()));
             }
             redirect = match &node {
                 Some(node) => self.redirect_of(refusal, node)?,
@@ -421,7 +429,7 @@ impl NodeRefusal {
         match error.code() {
             "MOVED" => redirect().map(|(slot, address)| Self::Moved(slot, address)),
             "ASK" => redirect().map(|(_, address)| Self::Ask(address)),
-            "TRYAGAIN" | "CLUSTERDOWN" => Some(Self::TryLater),
+            SLOT_MOVES_CODE | "CLUSTERDOWN" => Some(Self::TryLater),
             _ => None,
         }
     }

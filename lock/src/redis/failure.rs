@@ -18,11 +18,19 @@ pub(super) const MAX_COMMAND_DELAY: Duration = Duration::from_secs(5);
 /// or log in.
 const RETRY_ON_NEW_CONNECTION_CODES: [&str; 5] = ["READONLY", "NOREPLICAS", "LOADING", "MASTERDOWN", "NOAUTH"];
 /// Temporary refusals that another connection does not avoid.
-const RETRY_LATER_CODES: [&str; 6] = ["MISCONF", "OOM", "BUSY", "NOSCRIPT", "CLUSTERDOWN", "TRYAGAIN"];
+const RETRY_LATER_CODES: [&str; 6] = ["MISCONF", "OOM", "BUSY", "NOSCRIPT", "CLUSTERDOWN", SLOT_MOVES_CODE];
+/// A node of a cluster says so while the slot of several keys is moved and some of them are at the other node.
+pub(super) const SLOT_MOVES_CODE: &str = "TRYAGAIN";
 /// While a slot moves, the old node may not write a key again that a script has just deleted: the script ends half-way.
 const ENDED_HALF_WAY_MESSAGE: &str = "attempted to access a non local key";
 /// The prefix that Redis 6 puts before a command's error in a script.
 const REDIS_6_SCRIPT_ERROR_PREFIX: &str = "Error running script";
+
+/// The slot of an object's keys is being moved from one node of a cluster to another, key by key. It is the reason of a
+/// [`LockError::Unavailable`], and nothing was done.
+#[derive(Debug, thiserror::Error)]
+#[error("its slot is being moved to another node, and not all of its keys are there yet: try again when that is done")]
+pub(super) struct SlotMoves;
 
 /// Why a command failed, and what may be done about it.
 #[derive(Debug, Clone)]
@@ -42,7 +50,8 @@ impl CommandFailure {
         let is_half_done = error.detail().is_some_and(|detail| detail.contains(ENDED_HALF_WAY_MESSAGE));
         let for_good = answered && !is_temporary && !is_half_done;
         let is_refusal = for_good || error.kind() == ErrorKind::AuthenticationFailed;
-        let (server, reason) = (SERVER, error.into());
+        let slot_moves = error.code() == Some(SLOT_MOVES_CODE);
+        let (server, reason) = (SERVER, if slot_moves { SlotMoves.into() } else { error.into() });
         Self {
             error: if is_refusal {
                 LockError::Refused { server, reason }
@@ -62,10 +71,20 @@ impl CommandFailure {
         self.retryable || matches!(self.error, LockError::Unavailable { .. })
     }
 
+    /// Whether the slot of the command's keys is being moved: another command, with one key, may be carried out.
+    pub(super) fn is_by_moving_slot(&self) -> bool {
+        is_by_moving_slot(&self.error)
+    }
+
     /// How much later the command may arrive than the one that undoes it; zero if it has not run or was refused for good.
     pub(super) fn max_delay(&self) -> Duration {
         if self.may_have_run && self.retryable { MAX_COMMAND_DELAY } else { Duration::ZERO }
     }
+}
+
+/// Whether a command was refused because the slot of its keys is being moved, which ends by itself.
+pub(super) fn is_by_moving_slot(error: &LockError) -> bool {
+    matches!(error, LockError::Unavailable { reason, .. } if reason.is::<SlotMoves>())
 }
 
 impl From<CommandFailure> for LockError {
@@ -139,6 +158,13 @@ mod tests {
             assert_eq!(classified(server_error(line), true), (false, true), "{line}");
             assert!(matches!(to_lock_error(server_error(line)), LockError::Unavailable { .. }), "{line}");
         }
+    }
+
+    #[test]
+    fn a_slot_that_moves_is_told_apart() {
+        let moves = CommandFailure::of(server_error("TRYAGAIN Multiple keys request during rehashing of slot"), true);
+        assert!(moves.is_by_moving_slot() && moves.error.to_string().contains("its slot is being moved"), "{moves:?}");
+        assert!(!CommandFailure::of(server_error("CLUSTERDOWN The cluster is down"), true).is_by_moving_slot());
     }
 
     #[test]

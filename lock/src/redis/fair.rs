@@ -195,7 +195,7 @@ impl Lock for RedisFairLock {
     }
 
     async fn acquire(&self, wait: Duration) -> Result<Guard, LockError> {
-        let request = AcquireRequest::new(&self.name, self.owner, self.lease, wait)?;
+        let request = AcquireRequest::new(&self.client, "RedisFairLock", &self.name, (self.owner, self.lease, wait))?;
         let take_first_hold = |_| self.take_first_hold(wait, request.until);
         request.acquire_guard(&self.client, &self.name, HoldKind::Exclusive, take_first_hold).await
     }

@@ -153,15 +153,15 @@ impl<C: Claim> Hold<C> {
         Err(error)
     }
 
-    /// Makes its first guard, and spawns its keeper.
-    pub(super) fn first_guard(self: Arc<Self>) -> Guard {
+    /// Makes its first guard, of this kind of lock, and spawns its keeper.
+    pub(super) fn first_guard(self: Arc<Self>, kind: &'static str) -> Guard {
         let (lease, lease_start) = (self.lease, self.lease_start);
-        self.guard_for(lease, lease_start)
+        self.guard_for(kind, lease, lease_start)
     }
 
     /// Renews the lease and makes one more guard; `None` if the hold is lost, an error if the renewal failed or came too late.
     /// A hold that may have ended is not renewed: that would keep everybody out, its owner included.
-    pub(super) async fn reenter(self: Arc<Self>, lease: Lease) -> Result<Option<Guard>, LockError> {
+    pub(super) async fn reenter(self: Arc<Self>, lease: Lease, kind: &'static str) -> Result<Option<Guard>, LockError> {
         if !self.try_count_guard() {
             return Ok(None);
         }
@@ -173,7 +173,7 @@ impl<C: Claim> Hold<C> {
             return Err(lease_ended_error("it was renewed"));
         }
         reentry.0 = None;
-        Ok(Some(self.guard_for(lease, sent)))
+        Ok(Some(self.guard_for(kind, lease, sent)))
     }
 
     /// Extends the lease to at least this, from now; `false` if the identity is gone, and all guards are then lost.
@@ -194,14 +194,14 @@ impl<C: Claim> Hold<C> {
     }
 
     /// Makes a guard that is already counted, and spawns its keeper.
-    fn guard_for(self: Arc<Self>, lease: Lease, lease_start: Instant) -> Guard {
+    fn guard_for(self: Arc<Self>, kind: &'static str, lease: Lease, lease_start: Instant) -> Guard {
         let sure_until = SureUntil::new(lease.sure_end(lease_start));
         let name = Arc::clone(self.claim.name());
         let (guard, keeper) = Guard::with_sure_until(sure_until.clone(), name, self.fence);
         let hold = Arc::downgrade(&self);
         let guard = guard.with_lease(hold);
         let client = self.claim.client().clone();
-        client.spawn(run_keeper(LeaseShare { hold: self, lease, lease_start }, sure_until, keeper));
+        client.spawn(run_keeper(LeaseShare { hold: self, kind, lease, lease_start }, sure_until, keeper));
         guard
     }
 
@@ -265,6 +265,7 @@ impl<C: Claim> Drop for PendingReentry<C> {
 /// One guard's share of a hold. If all shares are lost, the last one to be dropped releases the identity.
 struct LeaseShare<C: Claim> {
     hold: Arc<Hold<C>>,
+    kind: &'static str,
     lease: Lease,
     lease_start: Instant,
 }
@@ -274,14 +275,18 @@ impl<C: Claim> Share for LeaseShare<C> {
         self.hold.claim.client().observer()
     }
 
+    fn kind(&self) -> &'static str {
+        self.kind
+    }
+
     /// Renews the lease; completes when the identity is gone or the client is closed.
     async fn renew_until_lost(&self, sure_until: &SureUntil) {
         let disconnects = self.hold.claim.client().disconnects();
         let limit = Some(self.lease.renewal_timeout());
         let renew = || self.hold.renew(self.lease, limit);
         let late = |left| {
-            let name = self.hold.claim.name();
-            self.observer().observe(LockEvent::RenewedLate { name, left });
+            let (kind, name) = (self.kind, self.hold.claim.name());
+            self.observer().observe(LockEvent::RenewedLate { kind, name, left });
         };
         let renewed = self.lease.renew_until_gone(self.lease_start, sure_until, late, Some(disconnects), renew);
         tokio::select! {

@@ -143,6 +143,7 @@ impl RedisLatch {
     ///
     /// It may be set or not.
     pub async fn try_set_count(&self, count: NonZeroU32) -> Result<bool, LockError> {
+        self.client.check_name(&self.name)?;
         let script = self.script_call(&scripts::LATCH_SET);
         let script = script.arg(count).arg(self.shared.object.channel());
         Ok(self.client.run_script(&script).await?)
@@ -158,6 +159,7 @@ impl RedisLatch {
     ///
     /// It may have counted or not.
     pub async fn count_down(&self) -> Result<Option<u64>, LockError> {
+        self.client.check_name(&self.name)?;
         let script = self.script_call(&scripts::LATCH_COUNT_DOWN);
         let script = script.arg(self.shared.object.channel());
         Ok(self.client.run_script(&script).await?)
@@ -199,6 +201,7 @@ impl RedisLatch {
     /// Waits until the latch is open, or was opened since the call, at most `limit`; starts the task that reads the count, if
     /// it does not run.
     async fn wait_until_open(&self, limit: Duration) -> Result<(), LockError> {
+        self.client.check_name(&self.name)?;
         let until = deadline(limit);
         let (since, first) = loop {
             match self.read_state().await {

@@ -106,6 +106,9 @@ pub struct RedisLock(LockHandle);
 /// until [`lift`](Self::lift) raises it above what the resource has seen. Nothing removes the counter but
 /// [`forget`](Self::forget): if it expired, tokens would start again from a lower number.
 ///
+/// In a cluster nobody gets it while its slot is moved key by key, since the counter and the lock are two keys: a waiter waits
+/// as long as it was told to, [`try_acquire`](Self::try_acquire) says what goes on, and a holder keeps it, renews and releases.
+///
 /// # Cost
 ///
 /// What a [`RedisLock`] costs: the token comes with the same script.
@@ -305,11 +308,10 @@ impl LockHandle {
     /// Joins the hold that this handle's owner has, once Redis has renewed its lease for this guard; without such a hold, or without
     /// an owner, waits for a hold of its own.
     async fn acquire(&self, wait: Duration) -> Result<Guard, LockError> {
-        let name = &*self.lock.name;
-        let request = AcquireRequest {
-            fenced: self.terms.fenced,
-            ..AcquireRequest::new(name, self.owner, self.terms.lease, wait)?
-        };
+        let (name, AcquireTerms { lease, fenced }) = (&*self.lock.name, self.terms);
+        let kind = if fenced { "RedisFencedLock" } else { "RedisLock" };
+        let request =
+            AcquireRequest { fenced, ..AcquireRequest::new(&self.client, kind, name, (self.owner, lease, wait))? };
         let take_first_hold = |_| self.take_first_hold(request.until);
         request.acquire_guard(&self.client, name, HoldKind::Exclusive, take_first_hold).await
     }
@@ -401,8 +403,9 @@ impl Claim for LockClaim {
         match (head, next) {
             (Some(head), Some(next)) => {
                 match self.hand_off(head, next).await {
-                    // A hand-off may be refused for the next owner's sake; the lock can still be freed.
-                    Err(failure) if !failure.retryable => self.release().await,
+                    // A hand-off may be refused for the next owner's sake, or for that of its key of the tokens; the lock can
+                    // still be freed.
+                    Err(failure) if !failure.retryable || failure.is_by_moving_slot() => self.release().await,
                     handed => handed,
                 }
             }

@@ -30,6 +30,9 @@ mod subscription;
 mod wakeups;
 
 pub use crate::Lease;
+/// The crate `redis`, of the version whose connections [`RedisClient::over`] takes.
+#[doc(no_inline)]
+pub use ::redis;
 
 pub use client::RedisClient;
 pub use connection::Connection;

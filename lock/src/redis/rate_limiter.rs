@@ -116,6 +116,7 @@ impl RateLimiter {
     ///
     /// It may be set or not.
     pub async fn try_set_rate(&self, rate: NonZeroU32, interval: Duration) -> Result<bool, LockError> {
+        self.client.check_name(&self.name)?;
         if !(Duration::from_millis(1)..=MAX_DURATION).contains(&interval) {
             return Err(self.invalid_error("its interval must be 1 ms to ten years"));
         }
@@ -136,6 +137,7 @@ impl RateLimiter {
     ///
     /// An admission may be spent; more than the rate is never admitted.
     pub async fn acquire(&self, n: NonZeroU32, wait: Duration) -> Result<(), LockError> {
+        self.client.check_name(&self.name)?;
         if n > MAX_ADMISSIONS_PER_CALL {
             return Err(self.invalid_error("permits: at most 10,000 at once, or Redis stops for too long"));
         }

@@ -144,6 +144,13 @@ enum RwHalf {
 }
 
 impl RwHalf {
+    fn lock_type(self) -> &'static str {
+        match self {
+            Self::Read => "RedisReadLock",
+            Self::Write => "RedisWriteLock",
+        }
+    }
+
     fn hold_kind(self) -> HoldKind {
         match self {
             Self::Read => HoldKind::Shared,
@@ -289,7 +296,7 @@ impl HalfHandle {
         let (name, client) = (&*self.lock.name, &self.lock.client);
         let request = AcquireRequest {
             lease: self.effective_lease(),
-            ..AcquireRequest::new(name, self.owner, self.lease, wait)?
+            ..AcquireRequest::new(client, self.half.lock_type(), name, (self.owner, self.lease, wait))?
         };
         let request = &request;
         let take_first_hold = |other: Option<Arc<Hold<RwClaim>>>| async move {

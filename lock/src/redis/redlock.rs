@@ -186,7 +186,7 @@ impl Redlock {
         let shown: Vec<_> = join_all(asked).await.into_iter().filter_map(|shown| shown.ok()?.ok()).collect();
         let (answered, quorum) = (shown.len(), quorum(self.nodes.len()));
         if answered < quorum {
-            return Err(too_few_answers_failure(answered, self.nodes.len()).error);
+            return Err(too_few_answers_failure(answered, self.nodes.len(), self.lease).error);
         }
         let mut by_owner = HashMap::<_, Vec<_>>::new();
         for holder in shown.into_iter().flatten() {
@@ -214,7 +214,7 @@ impl Redlock {
         let (held, free) = (said(NodeAnswer::Yes), said(NodeAnswer::No));
         let (nodes, quorum) = (self.nodes.len(), quorum(self.nodes.len()));
         if held + free < quorum {
-            return Err(too_few_answers_failure(held + free, nodes).error);
+            return Err(too_few_answers_failure(held + free, nodes, self.lease).error);
         }
         Ok(held >= quorum)
     }
@@ -243,7 +243,7 @@ impl Redlock {
         claim.release_where_answered().await;
         match outcome {
             QuorumOutcome::Silent(answered) => {
-                let failure = too_few_answers_failure(answered, claim.nodes.len());
+                let failure = too_few_answers_failure(answered, claim.nodes.len(), claim.lease);
                 result_after_failure(claim.client(), head.as_deref(), failure)
             }
             QuorumOutcome::Agreed | QuorumOutcome::Refused => {
@@ -262,7 +262,7 @@ impl Lock for Redlock {
 
     async fn acquire(&self, wait: Duration) -> Result<Guard, LockError> {
         let (home, object) = (&self.nodes[0], &self.object);
-        let request = AcquireRequest::new(&self.name, self.owner, self.lease, wait)?;
+        let request = AcquireRequest::new(&home.client, "Redlock", &self.name, (self.owner, self.lease, wait))?;
         let take_first_hold = |_| self.take_first_hold(object, &request);
         request.acquire_guard(&home.client, &self.name, HoldKind::Exclusive, take_first_hold).await
     }
@@ -394,15 +394,18 @@ impl NodesClaim {
         match await_outcome(answers).await {
             QuorumOutcome::Agreed => Ok(true),
             QuorumOutcome::Refused => Ok(false),
-            QuorumOutcome::Silent(answered) => Err(too_few_answers_failure(answered, self.nodes.len())),
+            QuorumOutcome::Silent(answered) => Err(too_few_answers_failure(answered, self.nodes.len(), self.lease)),
         }
     }
 }
 
 /// The failure of a round in which fewer than a quorum answered: unavailable. Nobody has to undo or repeat it, because the release of
 /// each node repeats itself.
-fn too_few_answers_failure(answered: usize, nodes: usize) -> CommandFailure {
-    let reason = format!("{answered} of {nodes} nodes answered, {} needed", quorum(nodes));
+fn too_few_answers_failure(answered: usize, nodes: usize, lease: Lease) -> CommandFailure {
+    let (limit, needed) = (node_timeout(lease).as_millis(), quorum(nodes));
+    let reason = format!(
+        "{answered} of {nodes} nodes answered without an error within {limit} ms (a tenth of the lease, 3 s at most), {needed} needed"
+    );
     CommandFailure { error: LockError::unavailable(SERVER, reason), may_have_run: false, retryable: false }
 }
 
@@ -463,5 +466,13 @@ mod tests {
         let node_timeout = |ms| node_timeout(Lease::Watchdog(Duration::from_millis(ms)));
         assert_eq!(node_timeout(1_000), Duration::from_millis(100));
         assert_eq!(node_timeout(30_000), MAX_NODE_TIMEOUT);
+    }
+
+    #[test]
+    fn too_few_answers_are_told_with_their_limit() {
+        let failure = too_few_answers_failure(2, 5, Lease::Fixed(Duration::from_secs(1)));
+        let says = "redis is not available: 2 of 5 nodes answered without an error within 100 ms (a tenth of the lease, 3 s at most), \
+                    3 needed";
+        assert_eq!(failure.error.to_string(), says);
     }
 }

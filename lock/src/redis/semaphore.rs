@@ -1,13 +1,12 @@
-//! Redisson's semaphore: a number of permits, and a channel that announces returned ones.
+//! Redisson's semaphores: a number of permits, and a channel that announces returned ones.
 //!
 //! 1. [`try_set_permits`](RedisSemaphore::try_set_permits) sets the permits once.
 //! 2. Join this process's line; its head takes permits by one script, or waits for the channel or half a second
 //!    ([`engine`](super::engine)). The script returns how many are left, so the waiters that fit follow at once.
-//! 3. The script also writes a claim (`{n}:claims`: owner → permits), and a release removes it. A repeated release therefore
-//!    counts once, and permits taken before the semaphore was reset do not count.
-//! 4. With a [lease](RedisSemaphore::lease) it writes when each permit ends instead (`{n}:timeout`), as Redisson's
-//!    `RPermitExpirableSemaphore` does. They are a [hold](super::hold) like that of a lock. Whoever asks for permits first
-//!    takes back those whose lease has ended.
+//! 3. The script also writes when each permit ends (`{n}:timeout`), as Redisson's `RPermitExpirableSemaphore` does. They are a
+//!    [hold](super::hold) like that of a lock. Whoever asks for permits first takes back those whose lease has ended.
+//! 4. [Without a lease](RedisSemaphore::without_lease) it writes a claim instead (`{n}:claims`: owner → permits), and a release
+//!    removes it. A repeated release therefore counts once, and permits taken before the semaphore was reset do not count.
 //!
 //! Next to read: `engine.rs`, then `lua/semaphore_acquire.lua`.
 
@@ -23,13 +22,17 @@ use super::{
     scripts::{self, NotifyingScript, ScriptCall},
 };
 use crate::{
-    Guard, Lease, LockError, MAX_DURATION, Owner, deadline,
+    Guard, Lease, LockError, MAX_DURATION, Owner, WithError, deadline,
     events::Observer,
     keeper::{Share, run_keeper},
+    run_and_release,
     sure_until::SureUntil,
 };
 use std::{fmt, future::Future, sync::Arc, time::Duration};
 use tokio::time::Instant;
+
+/// The kind of lock in its events.
+const KIND: &str = "RedisSemaphore";
 
 /// How long the tombstone of an abandoned owner is kept: longer than a command can be on its way.
 const TOMBSTONE_TTL: Duration = Duration::from_secs(60);
@@ -43,31 +46,31 @@ type SharedSemaphore = SharedObject<(), u32>;
 
 /// A handle on one semaphore in Redis. Cloning it is cheap.
 ///
-/// Source: Redisson's `RSemaphore`; with a [`lease`](Self::lease), its `RPermitExpirableSemaphore`.
+/// Source: Redisson's `RPermitExpirableSemaphore`; [without a lease](Self::without_lease), its `RSemaphore`.
 ///
 /// # Survives
 ///
-/// A lost message, a dropped caller, a command without an answer, a semaphore that is deleted under its holders; with a
-/// lease, a holder that dies.
+/// A lost message, a dropped caller, a command without an answer, a semaphore that is deleted under its holders; a holder that
+/// dies, unless it is [without a lease](Self::without_lease).
 ///
 /// # What breaks it
 ///
-/// - **Without a lease, a holder that crashes keeps its permits for ever** (Redisson's issue 2045). `{n}:claims` shows what was
-///   lost, and only deleting the semaphore brings it back. Give every handle a [`lease`](Self::lease) if a holder may crash, or
-///   use [`zk::ZkSemaphore`](crate::zk::ZkSemaphore).
-/// - With a lease, a holder that is paused beyond it: others have its permits. It is told, as the holder of a lock is.
+/// - A holder that is paused beyond its lease: others have its permits. It is told, as the holder of a lock is.
+/// - **[Without a lease](Self::without_lease), a holder that crashes: it keeps its permits for ever** (Redisson's issue 2045).
+///   `{n}:claims` shows what was lost, and only deleting the semaphore brings it back.
 /// - Of handles with and without a lease on one semaphore, only those with one take expired permits back.
 /// - A Java process writes no claims, so a permit without a lease that it releases twice counts twice. Java's expirable
 ///   semaphore uses its own clock: if that is ahead, it takes back permits that are held.
 ///
 /// # Cost
 ///
-/// One script to acquire and one to release; with a lease, one for each renewal. Of the waiters of a process only the first asks.
+/// One script to acquire, one to release, and one for each renewal of a lease. Of the waiters of a process only the first asks.
 ///
 /// # Format
 ///
-/// Redisson's `RSemaphore`, 3.x and 4.x: STRING `n`, channel `redisson_sc:{n}`; ours alone: HASH `{n}:claims`. With a lease, that
-/// of `RPermitExpirableSemaphore`, 3.x and 4.x: STRING `n`, ZSET `{n}:timeout` with an entry for each permit, the same channel.
+/// Redisson's `RPermitExpirableSemaphore`, 3.x and 4.x: STRING `n`, ZSET `{n}:timeout` with an entry for each permit, channel
+/// `redisson_sc:{n}`. Without a lease, that of `RSemaphore`, 3.x and 4.x: the same STRING and channel; ours alone: HASH
+/// `{n}:claims`.
 ///
 /// # Example
 ///
@@ -127,7 +130,11 @@ struct LeasedPermits {
 }
 
 impl RedisClient {
-    /// Makes a handle on the semaphore `name`.
+    /// Makes a handle on the semaphore `name`, whose permits have the client's lease, as its locks: those of a holder that has
+    /// died come back.
+    ///
+    /// **Until 0.2 they had none**, and came back only by their release. A Java process that uses the name as `RSemaphore`
+    /// needs [`without_lease`](RedisSemaphore::without_lease).
     #[must_use]
     pub fn semaphore(&self, name: &str) -> RedisSemaphore {
         let name = self.key(name);
@@ -138,7 +145,7 @@ impl RedisClient {
             }),
             name,
             initial: 0,
-            lease: None,
+            lease: Some(self.lease()),
         }
     }
 }
@@ -157,9 +164,8 @@ impl RedisSemaphore {
         Self { initial: permits, ..self }
     }
 
-    /// Gives its permits this lease, of 1 ms to ten years, so that those of a holder that dies come back when it ends; a
-    /// [`Lease::Watchdog`] is renewed while the permit is held. Every process must do so. Without it permits last until they
-    /// are released.
+    /// Gives its permits this lease, of 1 ms to ten years, instead of the client's; a [`Lease::Watchdog`] is renewed while the
+    /// permit is held. Those of a holder that dies come back when it ends.
     ///
     /// ```no_run
     /// # use oversell_lock::{Lease, LockError, redis::RedisClient};
@@ -177,6 +183,27 @@ impl RedisSemaphore {
         Self { lease, ..self }
     }
 
+    /// Lets its permits last until they are released, in the format of Redisson's `RSemaphore`: for a semaphore that such a Java
+    /// process shares. Every process must do so.
+    ///
+    /// **A holder that dies keeps its permits for ever**, the next run of a program that has crashed finds them gone, and only
+    /// deleting the semaphore brings them back.
+    ///
+    /// ```no_run
+    /// # use oversell_lock::{LockError, redis::RedisClient};
+    /// # use std::time::Duration;
+    /// # async fn example(redis: RedisClient) -> Result<(), LockError> {
+    /// // RSemaphore semaphore = redisson.getSemaphore("semaphore");
+    /// let shared_with_java = redis.semaphore("semaphore").without_lease();
+    /// let permit = shared_with_java.acquire(1, Duration::from_secs(5)).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn without_lease(self) -> Self {
+        Self { lease: None, ..self }
+    }
+
     /// Creates the semaphore with `permits` permits and wakes waiters; `false` if it exists, even with none free. Permits of a
     /// deleted semaphore of this name are void.
     ///
@@ -188,6 +215,7 @@ impl RedisSemaphore {
     ///
     /// It may be set or not.
     pub async fn try_set_permits(&self, permits: u32) -> Result<bool, LockError> {
+        self.client.check_name(&self.name)?;
         let (claims, timeouts) = (self.claims_key(), self.timeouts_key());
         let keys = [&*self.name, &claims, self.object.channel(), &timeouts];
         let script = self.client.script(&scripts::SEMAPHORE_SET).call(keys);
@@ -225,6 +253,7 @@ impl RedisSemaphore {
     ///
     /// Dropping the future leaves nothing behind: what an unanswered command may have taken is released in the background.
     pub async fn acquire(&self, permits: u32, wait: Duration) -> Result<Permit, LockError> {
+        self.client.check_name(&self.name)?;
         if permits == 0 {
             return Err(LockError::invalid(&*self.name, "permits: must be at least 1"));
         }
@@ -242,7 +271,7 @@ impl RedisSemaphore {
             acquired.await?.ok_or_else(|| LockError::taken(&*self.name, wait))
         };
         let take = self.client.while_open(take);
-        self.client.observer().report_acquire(&self.name, take).await
+        self.client.observer().report_acquire(KIND, &self.name, take).await
     }
 
     /// Takes `permits` if they are free now, ahead of any waiter.
@@ -256,6 +285,38 @@ impl RedisSemaphore {
     /// As [`acquire`](Self::acquire).
     pub async fn try_acquire(&self, permits: u32) -> Result<Permit, LockError> {
         self.acquire(permits, Duration::ZERO).await
+    }
+
+    /// Takes `permits`, runs `work` while they are held, and releases them, as [`Lock::with`](crate::Lock::with).
+    ///
+    /// ```no_run
+    /// # use oversell_lock::{WithError, redis::RedisClient};
+    /// # use std::{io, time::Duration};
+    /// # async fn resize() -> io::Result<()> { Ok(()) }
+    /// # async fn example(redis: RedisClient) -> Result<(), WithError<io::Error>> {
+    /// let resizers = redis.semaphore("resizers").initially(3);
+    /// resizers.with(1, Duration::from_secs(5), || resize()).await
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`Lock::with`](crate::Lock::with).
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`Lock::with`](crate::Lock::with).
+    pub async fn with<T, E, F>(
+        &self,
+        permits: u32,
+        wait: Duration,
+        work: impl FnOnce() -> F + Send,
+    ) -> Result<T, WithError<E>>
+    where
+        F: Future<Output = Result<T, E>> + Send,
+    {
+        let permit = self.acquire(permits, wait).await.map_err(WithError::NotAcquired)?;
+        run_and_release(permit.guard, work()).await
     }
 
     /// Tries once, with or without a lease. If the caller has gone, the permit is dropped and so released.
@@ -286,7 +347,7 @@ impl RedisSemaphore {
                     return Ok(TryResult::RetryWithin(None));
                 };
                 invite_waiters(head, u32::try_from(free).unwrap_or(u32::MAX));
-                let guard = Arc::new(hold).first_guard();
+                let guard = Arc::new(hold).first_guard(KIND);
                 Ok(TryResult::Acquired(Permit { guard, permits }))
             }
             Ok((_, millis)) => Ok(TryResult::RetryWithin(time_until_lease_end(millis))),
@@ -460,6 +521,10 @@ fn invite_waiters(head: HeadOfLine<u32>, mut free: u32) {
 impl Share for ClaimedPermits {
     fn observer(&self) -> &Observer {
         self.semaphore.client.observer()
+    }
+
+    fn kind(&self) -> &'static str {
+        KIND
     }
 
     /// Renews nothing; completes when the client is closed.

@@ -1,6 +1,7 @@
 //! A lock around a route, or around any tower service of HTTP requests, for business code that does not know of it.
 //!
-//! 1. The layer's template is filled from the request: parts of its path, its query, its headers
+//! 1. The key is made of what the handler gets too, by axum's extractors ([`LockLayer::by_extractor`], with the feature `axum`);
+//!    or a template is filled from the text of the request: parts of its path, its query, its headers
 //!    ([`LockLayer::by_key`]); or the key is the route itself ([`LockLayer::by_route`]).
 //! 2. The request's body is read, up to [`DEFAULT_BODY_LIMIT`] bytes, before the lock is taken: a slow client holds up nobody.
 //! 3. The lock of this name is taken, waiting as long as the layer allows, and the inner service is called.
@@ -12,7 +13,8 @@
 //! ([`HeldLock`]). A client that hangs up drops the layer's future, and a handler that panics unwinds through it: both release
 //! the lock. Work that finished when the loss is noticed is answered as lost: it may have overlapped with another's.
 //!
-//! **Two requests whose fields differ never fill one template to the same name.** In a filled value every byte that is no ASCII
+//! **Two requests whose fields differ never fill one template to the same name.** The other way round it does not hold: see
+//! *What breaks it*. In a filled value every byte that is no ASCII
 //! letter, digit or `-` is written `%XX`, and between two fields of a template there must be another character, `_` or `:` for
 //! example. A value has 1 to [`MAX_VALUE_LENGTH`] bytes and occurs once; otherwise the answer is 400.
 //!
@@ -27,6 +29,10 @@
 //!
 //! # What breaks it
 //!
+//! - **a template where the handler reads values**: it is filled with text, and one value has many spellings. To a handler with
+//!   `Path<u32>` both `/stock/7` and `/stock/007` are 7, but they take two locks, and are inside at once. Use
+//!   [`by_extractor`](LockLayer::by_extractor), or let the handler use the text. So too where a column of the database
+//!   compares without case: `STOCK` and `stock` are one row and two locks, unless the key's values are made lower case;
 //! - work that the handler has spawned or streams: the lock does not cover it;
 //! - two layers whose templates give the same name: the inner one waits for the outer one;
 //! - a readiness that the inner service has promised (`ConcurrencyLimit`) is used up while its request waits for the lock:
@@ -35,16 +41,15 @@
 //! # Example
 //!
 //! ```
-//! # #[cfg(feature = "redis")]
+//! # #[cfg(all(feature = "axum", feature = "redis"))]
 //! # mod example {
 //! use axum::{Router, body::Body, extract::Path, routing::post};
 //! use oversell_lock::{redis::RedisClient, tower::{LockLayer, TemplateError}};
 //! use std::time::Duration;
 //!
 //! fn routes(redis: RedisClient) -> Result<Router, TemplateError> {
-//!     let one_at_a_time: LockLayer<Body> = LockLayer::by_key("stock:{warehouse}:{sku}")
-//!         .route("/stock/{warehouse}")
-//!         .query(["sku"])
+//!     let key = |Path(warehouse): Path<u32>| format!("stock:{warehouse}");
+//!     let one_at_a_time: LockLayer<Body> = LockLayer::by_extractor(key)
 //!         .wait(Duration::from_secs(5))
 //!         .locks(move |name| redis.lock(name))?;
 //!     Ok(Router::new().route("/stock/{warehouse}", post(deduct).layer(one_at_a_time)))
@@ -64,15 +69,18 @@
 //!
 //! Next to read: `template.rs`, then `service.rs`.
 
+#[cfg(feature = "axum")]
+mod extractor;
 mod refusal;
 mod service;
 mod template;
 
 pub use refusal::Refusal;
 pub use service::{HeldLock, LockService};
-pub use template::{MAX_VALUE_LENGTH, TemplateError};
+pub use template::{MAX_VALUE_LENGTH, TemplateError, escape};
 
 use crate::{DynLock, Lock};
+use futures::future::BoxFuture;
 use http::{Response, request::Parts};
 use std::{fmt, sync::Arc, time::Duration};
 use template::{AllowedFields, Template};
@@ -83,6 +91,8 @@ pub const DEFAULT_WAIT: Duration = Duration::from_secs(30);
 /// The most bytes of a request's body by default: 2 MiB, as in axum. A longer body is refused.
 pub const DEFAULT_BODY_LIMIT: usize = 2 * 1024 * 1024;
 
+/// Makes the lock's name of a request's head.
+type MakeKey = dyn for<'a> Fn(&'a mut Parts) -> BoxFuture<'a, Result<String, Refusal>> + Send + Sync;
 /// Makes the lock of this name, for a request with this head.
 type MakeLock = dyn Fn(&str, &Parts) -> Box<dyn DynLock> + Send + Sync;
 /// Says how long a request with this head waits for its lock.
@@ -101,16 +111,57 @@ pub struct LockLayer<B> {
 
 /// Which lock a request takes, how long it waits for it, and how many bytes its body may have.
 struct LayerTerms {
-    template: Template,
+    key: Key,
     locks: Box<MakeLock>,
     wait: Box<WaitOf>,
     longest_body: usize,
 }
 
+/// How a layer makes the names of its locks.
+enum Key {
+    Template(Template),
+    Made(Box<MakeKey>),
+}
+
+impl Key {
+    /// Returns the name of this request's lock.
+    async fn name(&self, head: &mut Parts) -> Result<String, Refusal> {
+        match self {
+            Self::Template(template) => template.fill(head),
+            Self::Made(make) => make(head).await,
+        }
+    }
+
+    /// Whether the name depends on more of the request than its method.
+    fn is_of_request(&self) -> bool {
+        match self {
+            Self::Template(template) => template.has_fields(),
+            Self::Made(_) => true,
+        }
+    }
+}
+
+impl fmt::Debug for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Template(template) => template.fmt(f),
+            Self::Made(_) => f.write_str("made of extractors"),
+        }
+    }
+}
+
+/// What a layer's key is to be made of, as its builder was told.
+enum KeySource {
+    Route,
+    Template(String),
+    #[cfg_attr(not(feature = "axum"), expect(dead_code, reason = "axum's extractors make it"))]
+    Made(Box<MakeKey>),
+}
+
 /// The builder of a layer: its key, how long it waits, and the longest body.
 #[must_use = "no layer is made before it is given its locks"]
 pub struct LockKey {
-    template: Option<String>,
+    source: KeySource,
     fields: AllowedFields,
     wait: Box<WaitOf>,
     longest_body: usize,
@@ -127,22 +178,25 @@ impl LockLayer<()> {
     /// | `{{`, `}}` | nothing: one brace |
     ///
     /// A name without fields is one lock for all. [`LockKey::locks`] checks the template's rules.
+    ///
+    /// **It is filled with text.** Where the handler reads a number, or anything else that can be written in two ways, use
+    /// [`by_extractor`](Self::by_extractor), or two requests for one value are inside at once.
     pub fn by_key(template: impl Into<String>) -> LockKey {
-        LockKey::new(Some(template.into()))
+        LockKey::new(KeySource::Template(template.into()))
     }
 
     /// Begins a layer whose requests take the lock of their route: method and pattern, `POST /stock/{warehouse}` for
     /// example, whatever the path's parts are. HEAD takes the lock of GET, which serves it.
     pub fn by_route(route: impl Into<String>) -> LockKey {
-        LockKey::new(None).route(route)
+        LockKey::new(KeySource::Route).route(route)
     }
 }
 
 impl LockKey {
-    /// Begins a layer with the default wait and body limit; without a template its key is the route.
-    fn new(template: Option<String>) -> Self {
+    /// Begins a layer with the default wait and body limit.
+    fn new(source: KeySource) -> Self {
         Self {
-            template,
+            source,
             fields: AllowedFields::default(),
             wait: Box::new(|_| DEFAULT_WAIT),
             longest_body: DEFAULT_BODY_LIMIT,
@@ -187,7 +241,8 @@ impl LockKey {
     ///
     /// # Errors
     ///
-    /// [`TemplateError`] if the template or the route breaks a rule, or the template names a field that a request cannot have.
+    /// [`TemplateError`] if the template or the route breaks a rule, or the template names a field that a request cannot have; or
+    /// if a key of extractors was given a route or a query, which it does not read.
     pub fn locks<L, B>(self, locks: impl Fn(&str) -> L + Send + Sync + 'static) -> Result<LockLayer<B>, TemplateError>
     where
         L: Lock + 'static,
@@ -210,12 +265,13 @@ impl LockKey {
         L: Lock + 'static,
         B: From<String>,
     {
-        let template = match self.template {
-            Some(template) => Template::parse(&template, &self.fields)?,
-            None => Template::of_route(&self.fields)?,
+        let key = match self.source {
+            KeySource::Template(template) => Key::Template(Template::parse(&template, &self.fields)?),
+            KeySource::Route => Key::Template(Template::of_route(&self.fields)?),
+            KeySource::Made(make) => Key::Made(self.fields.none_named().map(|()| make)?),
         };
         let locks = Box::new(move |name: &str, head: &Parts| locks(name, head).boxed());
-        let terms = Arc::new(LayerTerms { template, locks, wait: self.wait, longest_body: self.longest_body });
+        let terms = Arc::new(LayerTerms { key, locks, wait: self.wait, longest_body: self.longest_body });
         Ok(LockLayer { terms, answer: Arc::new(|refusal| refusal.answer()) })
     }
 }
@@ -236,12 +292,12 @@ impl<B> Clone for LockLayer<B> {
 
 impl<B> fmt::Debug for LockLayer<B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("LockLayer").field("key", &self.terms.template).finish_non_exhaustive()
+        f.debug_struct("LockLayer").field("key", &self.terms.key).finish_non_exhaustive()
     }
 }
 
 impl fmt::Debug for LockKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("LockKey").field("key", &self.template).field("fields", &self.fields).finish_non_exhaustive()
+        f.debug_struct("LockKey").field("fields", &self.fields).finish_non_exhaustive()
     }
 }

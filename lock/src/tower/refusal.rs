@@ -14,11 +14,14 @@ pub enum Refusal {
     /// a name that is too long for example; or its body did not arrive. Nothing was acquired.
     #[error("{field}: {rule}")]
     Field {
-        /// Its name: of a part of the path, of the query, of a header; the lock's name; `body`.
+        /// Its name: of a part of the path, of the query, of a header; `key`; `body`.
         field: String,
         /// The broken rule.
         rule: &'static str,
     },
+    /// The extractor that the key is made of has rejected the request, with this answer. Nothing was acquired.
+    #[error("{}", .0.body())]
+    Rejected(Box<Response<String>>),
     /// The request's body is longer than the layer reads. The lock was not requested.
     #[error("the body must have at most {longest} bytes")]
     BodyTooLong {
@@ -32,13 +35,14 @@ pub enum Refusal {
 }
 
 impl Refusal {
-    /// Returns 400 for a field; 413 for a body that is too long; 409 for a lock that is taken, without a wait, and for
+    /// Returns 400 for a field; the extractor's own status for what it has rejected; 413 for a body that is too long; 409 for a lock that is taken, without a wait, and for
     /// one that was lost; 503 for a lock that is taken after a wait, and for a server that is unavailable or refuses; 500
     /// for an invalid lock that the request did not name (a lock for all whose name is too long, for example).
     #[must_use]
     pub fn status(&self) -> StatusCode {
         match self {
             Self::Field { .. } => StatusCode::BAD_REQUEST,
+            Self::Rejected(answer) => answer.status(),
             Self::BodyTooLong { .. } => StatusCode::PAYLOAD_TOO_LARGE,
             Self::Lock(LockError::Taken { waited, .. } | LockError::Timeout { waited, .. }) if waited.is_zero() => {
                 StatusCode::CONFLICT
@@ -54,11 +58,18 @@ impl Refusal {
         }
     }
 
-    /// Answers with the status and one line of text; `Retry-After` with 503. The errors of a server or its client are
-    /// logged and not shown.
+    /// Answers with the status and one line of text; `Retry-After` with 503. The extractor's own answer is sent as it is. The name
+    /// of the lock is not shown; the errors of a server or its client are logged and not shown.
     pub fn answer<B: From<String>>(self) -> Response<B> {
         let status = self.status();
         let text = match &self {
+            Self::Rejected(answer) => return Response::clone(answer).map(B::from),
+            Self::Lock(LockError::Taken { .. } | LockError::Timeout { .. }) => {
+                "another request is under way here: try again".into()
+            }
+            Self::Lock(LockError::Lost { .. }) => {
+                "the request lost its turn while it was under way: it may have been carried out".into()
+            }
             Self::Lock(LockError::Unavailable { server, .. } | LockError::Refused { server, .. }) => {
                 tracing::warn!(error = %self, "no lock");
                 format!("{server} is not available")
@@ -92,13 +103,17 @@ mod tests {
         for (refusal, status, text) in [
             (Refusal::Field { field: "sku".into(), rule: "is missing" }, 400, "sku: is missing"),
             (Refusal::BodyTooLong { longest: 7 }, 413, "the body must have at most 7 bytes"),
-            (LockError::taken(name(), Duration::ZERO).into(), 409, "lock demo4#1_a was not acquired within 0 ms"),
+            (LockError::taken(name(), Duration::ZERO).into(), 409, "another request is under way here: try again"),
             (
                 LockError::taken(name(), Duration::from_secs(1)).into(),
                 503,
-                "lock demo4#1_a was not acquired within 1000 ms",
+                "another request is under way here: try again",
             ),
-            (LockError::lost(name()).into(), 409, "lock demo4#1_a was lost before it was released"),
+            (
+                LockError::lost(name()).into(),
+                409,
+                "the request lost its turn while it was under way: it may have been carried out",
+            ),
             (LockError::unavailable("redis", secret()).into(), 503, "redis is not available"),
             (LockError::Refused { server: "redis", reason: secret() }.into(), 503, "redis is not available"),
             (LockError::invalid(name(), "is too long").into(), 500, "an internal error"),

@@ -65,7 +65,7 @@ where
         let layer = self.layer.clone();
         Box::pin(async move {
             let (mut head, body) = request.into_parts();
-            let (guard, body) = match layer.take_lock(&head, body).await {
+            let (guard, body) = match layer.take_lock(&mut head, body).await {
                 Ok(taken) => taken,
                 Err(refusal) => return Ok((layer.answer)(refusal)),
             };
@@ -86,18 +86,18 @@ where
 
 impl<B> LockLayer<B> {
     /// Fills the lock's name, reads the request's body into memory, then takes the lock; returns the guard and the body.
-    async fn take_lock<R>(&self, head: &Parts, body: R) -> Result<(Guard, R), Refusal>
+    async fn take_lock<R>(&self, head: &mut Parts, body: R) -> Result<(Guard, R), Refusal>
     where
         R: Body<Error: Into<Box<dyn Error + Send + Sync>>> + From<Bytes>,
     {
-        let name = self.terms.template.fill(head)?;
+        let name = self.terms.key.name(head).await?;
         let body = self.read_body(body).await?;
         let lock = (self.terms.locks)(&name, head);
         match lock.acquire((self.terms.wait)(head)).await {
             Ok(guard) => Ok((guard, body)),
             // The name came from the request.
-            Err(LockError::Invalid { name, rule }) if self.terms.template.has_fields() => {
-                Err(Refusal::Field { field: name, rule })
+            Err(LockError::Invalid { rule, .. }) if self.terms.key.is_of_request() => {
+                Err(Refusal::Field { field: "key".into(), rule })
             }
             Err(error) => Err(error.into()),
         }

@@ -53,6 +53,15 @@ enum NamePart {
     Header(HeaderName),
 }
 
+impl AllowedFields {
+    /// Refuses fields that no template reads.
+    pub(super) fn none_named(&self) -> Result<(), TemplateError> {
+        let named = self.route.clone().or_else(|| self.query.as_ref().map(|names| names.join(",")));
+        let rule = "a key of extractors reads no route and no query";
+        named.map_or(Ok(()), |named| Err(template_error(&named, 0, rule.into())))
+    }
+}
+
 impl Template {
     /// The template of a layer by route: the request's method and the route's pattern. Refuses a missing route.
     pub(super) fn of_route(fields: &AllowedFields) -> Result<Self, TemplateError> {
@@ -207,6 +216,16 @@ fn decode_form(text: &str) -> Cow<'_, [u8]> {
     Cow::Owned(percent_decode(spaced.as_bytes()).collect())
 }
 
+/// Writes a text as a template writes a value: every byte that is no ASCII letter, digit or `-` is `%XX`.
+///
+/// ```
+/// assert_eq!(oversell_lock::tower::escape("a:b"), "a%3Ab");
+/// ```
+#[must_use]
+pub fn escape(text: impl AsRef<[u8]>) -> String {
+    percent_encode(text.as_ref(), ESCAPED).to_string()
+}
+
 /// Returns a field's value as it is written in a name, never `None`; refuses one that is missing, empty, too long or, if
 /// `again`, given twice.
 fn escape_value(field: &str, value: Option<Cow<'_, [u8]>>, again: bool) -> Result<Option<String>, Refusal> {
@@ -215,7 +234,7 @@ fn escape_value(field: &str, value: Option<Cow<'_, [u8]>>, again: bool) -> Resul
         Some(_) if again => "is given twice",
         Some(value) if value.is_empty() => "must not be empty",
         Some(value) if value.len() > MAX_VALUE_LENGTH => "must have at most 128 bytes",
-        Some(value) => return Ok(Some(percent_encode(value, ESCAPED).to_string())),
+        Some(value) => return Ok(Some(escape(value))),
     };
     Err(Refusal::Field { field: field.to_owned(), rule })
 }

@@ -65,7 +65,36 @@ pub(super) struct ClientState {
     _end_with_the_last_clone: DropGuard,
 }
 
+/// How long [`ZkClient::connect`] waits: a client tries the servers of its list one after the other.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+
 impl ZkClient {
+    /// Makes a client of the ZooKeeper at `host:port[,host:port…]`, with the defaults of [`ZkOptions`]; returns once it is
+    /// connected.
+    ///
+    /// ```no_run
+    /// # use oversell_lock::{LockError, zk::ZkClient};
+    /// # use std::time::Duration;
+    /// # async fn example() -> Result<(), LockError> {
+    /// let zk = ZkClient::connect("10.0.0.1:2181,10.0.0.2:2181,10.0.0.3:2181").await?;
+    /// let guard = zk.lock("/shop/door").acquire(Duration::from_secs(5)).await?;
+    /// guard.release().await
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`new`](Self::new); [`LockError::Unavailable`] if no server answers within 5 s.
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe.
+    pub async fn connect(servers: impl Into<String>) -> Result<Self, LockError> {
+        let zk = Self::new(ZkOptions::new(servers))?;
+        zk.wait_until_connected(CONNECT_TIMEOUT).await?;
+        Ok(zk)
+    }
+
     /// Starts to connect in the background, for as long as that takes. A call before it is connected waits until half of
     /// [`ZkOptions::timeout`] has passed since this one, and then returns [`LockError::Unavailable`]. Its session and tasks live
     /// in the tokio runtime in which it is made, or that [`ZkOptions::runtime`] names; locks may be used in any runtime.

@@ -14,6 +14,7 @@ use crate::reentry::HoldKind;
 
 /// The mutex's recipe: the first holds the lock; each other waits for the one before it.
 pub(super) const MUTEX_RECIPE: Recipe = Recipe {
+    kind: "ZkLock",
     marker: "lock-",
     markers: &["lock-"],
     waits_for: |_| true,

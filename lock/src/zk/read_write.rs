@@ -15,6 +15,7 @@ use crate::reentry::HoldKind;
 
 /// The reader's recipe: it waits for the writers before it.
 const READ_RECIPE: Recipe = Recipe {
+    kind: "ZkReadLock",
     marker: MARKERS[0],
     waits_for: is_writer_node,
     hold_kind: HoldKind::Shared,
@@ -23,6 +24,7 @@ const READ_RECIPE: Recipe = Recipe {
 };
 /// The writer's recipe: it waits for everybody before it.
 const WRITE_RECIPE: Recipe = Recipe {
+    kind: "ZkWriteLock",
     marker: MARKERS[1],
     markers: MARKERS,
     waits_for: |_| true,

@@ -69,6 +69,8 @@ const LEASE_COUNT_RULE: &str = "at least 1 lease, and no more than the semaphore
 #[derive(Debug, Clone)]
 pub struct ZkSemaphore {
     client: ZkClient,
+    /// The kind of lock in its events.
+    kind: &'static str,
     path: String,
     mutex_path: String,
     leases_path: String,
@@ -126,7 +128,7 @@ impl ZkClient {
     #[must_use]
     pub fn semaphore(&self, path: &str, max: u32) -> ZkSemaphore {
         let (mutex_path, leases_path) = (format!("{path}/locks"), format!("{path}/leases"));
-        ZkSemaphore { client: self.clone(), path: path.to_owned(), mutex_path, leases_path, max }
+        ZkSemaphore { client: self.clone(), kind: "ZkSemaphore", path: path.to_owned(), mutex_path, leases_path, max }
     }
 
     /// Makes a contender for the semaphore at `path` with one lease, as a lock that is not re-entrant.
@@ -140,7 +142,7 @@ impl ZkClient {
     /// ```
     #[must_use]
     pub fn semaphore_mutex(&self, path: &str) -> ZkSemaphoreMutex {
-        ZkSemaphoreMutex(self.semaphore(path, 1))
+        ZkSemaphoreMutex(ZkSemaphore { kind: "ZkSemaphoreMutex", ..self.semaphore(path, 1) })
     }
 }
 
@@ -177,7 +179,7 @@ impl ZkSemaphore {
         }
         check_path(&self.path)?;
         let take = self.take_leases(leases, wait);
-        self.client.observer().report_acquire(&self.path, take).await
+        self.client.observer().report_acquire(self.kind, &self.path, take).await
     }
 
     /// Queues for the mutex, waits for the leases while holding it, and releases it; queues again if the session ends.
@@ -193,7 +195,7 @@ impl ZkSemaphore {
             timeout(self.client.timeout(), turn.node.delete(None)).await.ok();
             match attempt {
                 Ok(Some(leases)) => {
-                    let guard = |lease| NodeHold::of(lease, None).make_guard(&self.client, &self.path);
+                    let guard = |lease| NodeHold::of(lease, None).make_guard(&self.client, self.kind, &self.path);
                     return Ok(leases.into_iter().map(guard).collect());
                 }
                 Ok(None) => return Err(self.client.not_acquired_error(wait, &self.path)),

@@ -5,6 +5,7 @@ use super::{
     register::{clause, in_turn, losable, one_server},
     support::*,
 };
+use oversell_lock::WithError;
 use parking_lot::Mutex;
 use tokio::{runtime::Builder, sync::oneshot};
 
@@ -44,6 +45,51 @@ async fn a_holder_is_told_that_its_lock_is_lost<S: Server>(family: Family<S>) ->
     family.take_away(&process, &name).await;
     wait_until_lost(&guard).await?;
     ensure_lost("a lost lock was released", guard.release().await)
+}
+
+/// Work under a lock is alone, its result and its own error come back, and the lock is free after each.
+#[apply(clause!)]
+async fn work_is_done_under_the_lock<S: Server>(family: Family<S>) -> Result {
+    let (name, process, other) = (name(), family.process().await, family.process().await);
+    for fails in [false, true] {
+        let (other, name) = (other.lock(&name), &name);
+        let work = async move |_| {
+            ensure_taken("beside the work", other.try_acquire().await).context("alone")?;
+            ensure!(!fails, "no paper for {name}");
+            Ok(7)
+        };
+        match process.lock(name).with(SOON, work).await {
+            Ok(7) if !fails => {}
+            Err(WithError::Work(error)) if fails && error.to_string().starts_with("no paper") => {}
+            other => bail!("fails: {fails}, and the caller is told {other:?}"),
+        }
+    }
+    let held = take(&process.lock(&name)).await?;
+    let never = other.lock(&name).with(Duration::ZERO, async |_| -> Result { bail!("it was begun") }).await;
+    ensure!(matches!(&never, Err(WithError::NotAcquired(LockError::Taken { .. }))), "beside a holder: {never:?}");
+    held.release().await?;
+    family.nothing_left(&name).await
+}
+
+/// Work is dropped at the loss of its lock, and its caller told.
+#[apply(losable!)]
+async fn work_ends_where_its_lock_is_lost<S: Server>(family: Family<S>) -> Result {
+    let (name, process) = (name(), family.process().await);
+    let (begins, begun) = oneshot::channel();
+    let (goes_with_the_work, dropped) = oneshot::channel::<()>();
+    let work = move |_| async move {
+        let _goes = goes_with_the_work;
+        begins.send(()).ok();
+        std::future::pending::<Result>().await
+    };
+    let lock = process.lock(&name);
+    let working = tokio::spawn(async move { lock.with(SOON, work).await });
+    begun.await.context("it never began")?;
+    family.take_away(&process, &name).await;
+    let told = timeout(SOON, working).await.context("the work goes on without its lock")??;
+    ensure!(matches!(&told, Err(WithError::Lost(LockError::Lost { .. }))), "its caller is told {told:?}");
+    ensure!(dropped.await.is_err(), "the work was not dropped");
+    family.nothing_left(&name).await
 }
 
 /// A lost lock whose holder does not know yet blocks nobody, not even in its own process.

@@ -6,7 +6,7 @@ use super::{
     zookeeper::{CHROOT, client_of},
 };
 use oversell_lock::{
-    mysql::{MySqlOptions, MySqlPool},
+    mysql::{MySqlOptions, TablePool},
     redis::{RedisClient, RedisOptions},
     zk::{ZkClient, ZkOptions},
 };
@@ -50,10 +50,10 @@ async fn a_redis_client_closes_as_every_client_does(redis: &Redis) -> Result {
 async fn a_mysql_pool_closes_as_every_client_does(table: &Table) -> Result {
     let (pool, other) = (table.client().await, table.client().await);
     let (name, second) = (name(), table.client().await);
-    let lock = |pool: &MySqlPool| pool.table_lease_lock(&name).lease(LONG_LEASE).boxed();
+    let lock = |pool: &TablePool| pool.table_lease_lock(&name).lease(LONG_LEASE).boxed();
     closes(pool.close(), [lock(&pool), lock(&pool)], lock(&other)).await?;
     ensure_unavailable("a connection", pool.conn(SOON).await.map(drop))?;
-    let lock = |pool: &MySqlPool| pool.table_lock(&name).boxed();
+    let lock = |pool: &TablePool| pool.table_lock(&name).boxed();
     closes(second.close(), [lock(&second), lock(&second)], lock(&other)).await
 }
 
@@ -89,11 +89,11 @@ async fn clients_live_in_the_runtime_that_they_are_given(all: &'static super::re
     let made = std::thread::spawn(move || {
         ensure_invalid("redis", RedisClient::new(redis.clone()))?;
         ensure_invalid("zookeeper", ZkClient::new(zk.clone()))?;
-        ensure_invalid("mysql", MySqlPool::new(mysql.clone()))?;
+        ensure_invalid("mysql", TablePool::new(mysql.clone()))?;
         anyhow::Ok((
             RedisClient::new(redis.runtime(runtime.clone()))?,
             ZkClient::new(zk.runtime(runtime.clone()))?,
-            MySqlPool::new(mysql.runtime(runtime))?,
+            TablePool::new(mysql.runtime(runtime))?,
         ))
     });
     let made = tokio::task::spawn_blocking(|| made.join()).await?;

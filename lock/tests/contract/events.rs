@@ -7,16 +7,18 @@ use super::{
 };
 use oversell_lock::{
     LockEvent, LockObserver,
-    mysql::{MySqlOptions, MySqlPool},
+    mysql::{MySqlOptions, TablePool},
     redis::{RedisClient, RedisOptions},
     zk::ZkOptions,
 };
 use parking_lot::Mutex;
+use std::collections::BTreeSet;
 
 /// Writes down what it is told, and panics if asked to.
 #[derive(Clone, Default)]
 struct Log {
     events: Arc<Mutex<Vec<(&'static str, String)>>>,
+    kinds: Arc<Mutex<BTreeSet<(String, &'static str)>>>,
     panics: bool,
 }
 
@@ -32,6 +34,7 @@ impl LockObserver for Log {
             _ => "something new",
         };
         self.events.lock().push((what, event.name().to_owned()));
+        self.kinds.lock().insert((event.name().to_owned(), event.kind()));
         if self.panics {
             // Without the panic hook: a backtrace of this binary would hold up a worker, and the other tests, for seconds.
             std::panic::resume_unwind(Box::new("an observer that panics"));
@@ -46,14 +49,20 @@ impl Log {
         of_it.map(|(what, _)| *what).collect()
     }
 
+    /// The kinds of lock in the events of this name.
+    fn kinds_of(&self, name: &str) -> Vec<&'static str> {
+        let kinds = self.kinds.lock();
+        kinds.iter().filter(|(of, _)| of == name).map(|(_, kind)| *kind).collect()
+    }
+
     async fn wait_for_events(&self, name: &str, wanted: &[&str]) -> Result {
         let came = until(&format!("{wanted:?}"), async || self.of(name) == wanted).await;
         came.with_context(|| format!("{name}: {:?}", self.of(name)))
     }
 }
 
-/// The events of a lock that is held, missed and released, and of a guard that is dropped.
-async fn check_events(log: &Log, lock: AnyLock) -> Result {
+/// The events of a lock of this kind that is held, missed and released, and of a guard that is dropped.
+async fn check_events(log: &Log, kind: &'static str, lock: AnyLock) -> Result {
     let name = lock.name().to_owned();
     let guard = take(&lock).await?;
     ensure_taken("beside it", lock.try_acquire().await)?;
@@ -61,7 +70,8 @@ async fn check_events(log: &Log, lock: AnyLock) -> Result {
     log.wait_for_events(&name, &["acquired", "not acquired", "released"]).await?;
     drop(take(&lock).await?);
     let dropped = ["acquired", "not acquired", "released", "acquired", "released"];
-    log.wait_for_events(&name, &dropped).await
+    log.wait_for_events(&name, &dropped).await?;
+    ensure_equal("kinds", log.kinds_of(&name), [kind])
 }
 
 #[apply(test!)]
@@ -69,21 +79,24 @@ async fn the_events_of_every_lock_are_told(all: &'static super::register::Engine
     let log = Log::default();
     let url = format!("redis://{}", all.redis.host());
     let redis = RedisClient::new(RedisOptions::new(url).observer(log.clone()))?;
-    check_events(&log, redis.lock(&name()).boxed()).await?;
-    check_events(&log, redis.fair_lock(&name()).boxed()).await?;
-    check_events(&log, redis.rw_lock(&name()).write().boxed()).await?;
+    check_events(&log, "RedisLock", redis.lock(&name()).boxed()).await?;
+    check_events(&log, "RedisFencedLock", redis.fenced_lock(&name()).boxed()).await?;
+    check_events(&log, "RedisFairLock", redis.fair_lock(&name()).boxed()).await?;
+    check_events(&log, "RedisWriteLock", redis.rw_lock(&name()).write().boxed()).await?;
     let address = all.table.url.as_str();
-    let mysql = MySqlPool::new(MySqlOptions::new(address).observer(log.clone()))?;
-    check_events(&log, mysql.table_lock(&name()).boxed()).await?;
-    check_events(&log, mysql.table_lease_lock(&name()).boxed()).await?;
+    let mysql = TablePool::new(MySqlOptions::new(address).observer(log.clone()))?;
+    check_events(&log, "TableLock", mysql.table_lock(&name()).boxed()).await?;
+    check_events(&log, "TableLeaseLock", mysql.table_lease_lock(&name()).boxed()).await?;
     let options = ZkOptions::new(all.zookeeper.address()).chroot(CHROOT);
     let zk = client_of(options.observer(log.clone())).await?;
-    check_events(&log, zk.lock(&name()).boxed()).await?;
-    check_events(&log, zk.semaphore_mutex(&name()).boxed()).await?;
+    check_events(&log, "ZkLock", zk.lock(&name()).boxed()).await?;
+    check_events(&log, "ZkWriteLock", zk.rw_lock(&name()).write().boxed()).await?;
+    check_events(&log, "ZkSemaphoreMutex", zk.semaphore_mutex(&name()).boxed()).await?;
     let name = name();
     let permit = redis.semaphore(&name).initially(1).acquire(1, SOON).await?;
     permit.release().await?;
-    log.wait_for_events(&name, &["acquired", "released"]).await
+    log.wait_for_events(&name, &["acquired", "released"]).await?;
+    ensure_equal("kinds", log.kinds_of(&name), ["RedisSemaphore"])
 }
 
 /// A lost lock, a release that found it lost, and a renewal that came late.

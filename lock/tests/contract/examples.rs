@@ -17,12 +17,14 @@ macro_rules! examples {
 }
 
 examples! {
+    blocking_runs: "blocking", [redis];
     cron_runs: "cron", [redis];
     fenced_runs: "fenced", [redis];
     grpc_runs: "grpc", [redis];
     layer_runs: "layer", [redis];
     leader_runs: "leader", [redis];
     lock_runs: "lock", [redis];
+    metrics_runs: "metrics", [redis];
     semaphore_runs: "semaphore", [redis];
     several_runs: "several", [zookeeper, mysql];
     table_runs: "table", [mysql];

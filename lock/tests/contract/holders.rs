@@ -9,7 +9,7 @@ use super::{
 };
 use oversell_lock::{
     Holder,
-    mysql::{MySqlOptions, MySqlPool},
+    mysql::{MySqlOptions, TablePool},
     zk::ZkOptions,
 };
 
@@ -178,7 +178,7 @@ async fn a_redlock_is_held_by_the_one_that_most_nodes_show(five: &Five) -> Resul
 #[apply(test!)]
 async fn a_row_says_which_process_holds_it(table: &Table) -> Result {
     let process = Process::labelled("shop-3").context("a label")?;
-    let pool = MySqlPool::new(MySqlOptions::new(&table.url).process(process))?;
+    let pool = TablePool::new(MySqlOptions::new(&table.url).process(process))?;
     let lock = pool.table_lock(&name());
     let guard = take(&lock).await?;
     let holder = lock.holder().await?.context("nobody is shown")?;

@@ -11,11 +11,15 @@ use super::{
 use axum::{
     Extension, Router,
     body::{Body, Bytes, to_bytes},
-    extract::Path,
+    extract::{Path, Query},
     response::Response,
     routing::{get, post},
 };
-use oversell_lock::tower::{HeldLock, LockLayer};
+use oversell_lock::{
+    redis::RedisClient,
+    tower::{HeldLock, LockKey, LockLayer},
+};
+use serde::Deserialize;
 use std::{
     collections::HashMap,
     sync::{
@@ -146,6 +150,76 @@ async fn a_new_name_for_each_request_is_caught(redis: &Redis) -> Result {
     caught(verdict, "a key that is taken: 200")
 }
 
+/// The values that the handler of `/stock/{warehouse}` reads.
+#[derive(Deserialize)]
+struct Goods {
+    sku: u32,
+}
+
+type Product = (Path<u32>, Query<Goods>);
+
+/// A service whose handler reads numbers, under a layer with this key that does not wait.
+fn stock(redis: &RedisClient, inside: &Arc<Inside>, key: LockKey) -> Result<Router> {
+    let (locks, inside) = (redis.clone(), Arc::clone(inside));
+    let layer: LockLayer<Body> = key.no_wait().locks(move |name| locks.lock(name))?;
+    let handler = async move |(Path(_), Query(goods)): Product| {
+        let _visit = inside.enter();
+        if goods.sku == 5 {
+            inside.go_on.acquire().await.expect("never closed").forget();
+        }
+    };
+    Ok(Router::new().route("/stock/{warehouse}", get(handler).layer(layer)))
+}
+
+/// One product in each of its spellings, while a request for it is inside.
+async fn one_product_is_one_lock(redis: &RedisClient, key: impl Fn() -> LockKey) -> Result {
+    const SPELLINGS: [&str; 6] = ["%37?sku=%35", "007?sku=5", "+7?sku=5", "7?sku=05", "7?sku=%2B5", "7?sku=5&sku2=6"];
+    let inside = Arc::new(Inside { now: AtomicUsize::new(0), go_on: Semaphore::new(0) });
+    let service = stock(redis, &inside, key())?;
+    let first = tokio::spawn(ask(&service, "/stock/7?sku=5"));
+    inside.are(1).await?;
+    for spelling in SPELLINGS {
+        let beside = timeout(SHORT, ask(&service, &format!("/stock/{spelling}"))).await;
+        let answer = beside.with_context(|| format!("{spelling} is inside too"))?;
+        ensure_equal(spelling, answer.status().as_u16(), 409)?;
+    }
+    let other = ask(&service, "/stock/7?sku=6").await;
+    ensure_equal("another product", other.status().as_u16(), 200)?;
+    let bad = ask(&service, "/stock/seven?sku=5").await;
+    ensure_equal("no number", bad.status().as_u16(), 400)?;
+    let says = text(bad).await;
+    ensure!(says.contains("Cannot parse"), "the extractor's own answer: {says}");
+    inside.go_on.add_permits(1);
+    ensure_equal("the first", first.await?.status().as_u16(), 200)
+}
+
+/// Two spellings of one value are never inside at once. The twin's key is text, as the request has it.
+#[apply(test!)]
+async fn a_key_is_made_of_values_and_not_of_spellings(redis: &Redis) -> Result {
+    let process = redis.client().await;
+    let prefix = name();
+    let typed = || {
+        let prefix = prefix.clone();
+        LockLayer::by_extractor(move |(Path(warehouse), Query(goods)): Product| {
+            format!("{prefix}:{warehouse}:{}", goods.sku)
+        })
+    };
+    one_product_is_one_lock(&process, typed).await?;
+    let name = name();
+    let text = || LockLayer::by_key(format!("{name}:{{warehouse}}:{{sku}}")).route("/stock/{warehouse}").query(["sku"]);
+    caught(one_product_is_one_lock(&process, text).await, "007?sku=5 is inside too")
+}
+
+/// A key of extractors reads no route and no query, and says so.
+#[apply(test!)]
+async fn a_route_that_no_key_reads_is_refused(redis: &Redis) -> Result {
+    let process = redis.client().await;
+    let key = LockLayer::by_extractor(|Path(sku): Path<u32>| sku.to_string()).route("/{sku}");
+    let layer: Result<LockLayer<Body>, _> = key.locks(move |name| process.lock(name));
+    ensure!(layer.is_err_and(|error| error.rule.contains("no route")), "it was dropped in silence");
+    Ok(())
+}
+
 /// A request that waited in vain gets `Retry-After`, and the service was not called.
 #[apply(layered!)]
 async fn a_wait_that_is_over_is_told_with_a_time_to_come_again<S: Server>(family: Family<S>) -> Result {
@@ -159,7 +233,7 @@ async fn a_wait_that_is_over_is_told_with_a_time_to_come_again<S: Server>(family
     ensure_equal("status", answer.status().as_u16(), 503)?;
     ensure_equal("when to come again", &answer.headers()["retry-after"], "1")?;
     let body = text(answer).await;
-    ensure!(body.starts_with("lock "), "the body is {body}");
+    ensure!(body.starts_with("another request") && !body.contains(&name), "the body is {body}");
     held.release().await?;
     let answer = ask(&router, "/?sku=1").await;
     ensure_equal("once it is free", text(answer).await, "inside")

@@ -25,6 +25,7 @@ mod holds;
 mod layer;
 mod multi;
 mod mute;
+mod names;
 mod program_twins;
 mod programs;
 mod recorder;

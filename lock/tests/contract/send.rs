@@ -16,6 +16,7 @@ macro_rules! lock {
         spawned(async move {
             drop(lock.acquire(WAIT).await);
             drop(lock.try_acquire().await);
+            drop(lock.with(WAIT, |fence| async move { Ok::<_, String>(fence) }).await);
             $(drop(lock.$more().await);)*
         });
     }};
@@ -66,6 +67,7 @@ fn redis(client: RedisClient) {
         drop(semaphore.try_set_permits(1).await);
         drop(semaphore.available_permits().await);
         drop(semaphore.acquire(1, WAIT).await);
+        drop(semaphore.with(1, WAIT, || async { Ok::<_, String>(()) }).await);
         drop(semaphore.try_acquire(1).await);
     });
     let latch = client.latch("a");
@@ -124,15 +126,18 @@ fn zookeeper(client: ZkClient) {
         drop(number.initialize(1).await);
         drop(number.compare_and_set(1, 1).await);
     });
-    spawned(async move { client.close().await });
+    spawned(async move {
+        drop(ZkClient::connect("127.0.0.1").await);
+        client.close().await;
+    });
 }
 
 #[expect(dead_code, reason = "it is compiled, and never run")]
-fn mysql(pool: MySqlPool) {
+fn mysql(pool: TablePool) {
     lock!(pool.table_lock("a"), holder, force_unlock);
     lock!(pool.table_lease_lock("a"), holder, force_unlock);
     spawned(async move {
-        drop(MySqlPool::connect("mysql://127.0.0.1/test").await);
+        drop(TablePool::connect("mysql://127.0.0.1/test").await);
         drop(pool.create_table().await);
         drop(pool.conn(WAIT).await);
         pool.close().await;

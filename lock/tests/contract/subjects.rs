@@ -18,7 +18,7 @@ use super::{
 use futures::{FutureExt, future::BoxFuture};
 use oversell_lock::{
     local::Mutexes,
-    mysql::MySqlPool,
+    mysql::TablePool,
     redis::{RedisClient, RedisSemaphore},
 };
 use std::{
@@ -105,7 +105,7 @@ impl ProgramServer for Table {
         Some(Refuser::mysql(server))
     }
 
-    async fn client_over(&self, addresses: &[String]) -> MySqlPool {
+    async fn client_over(&self, addresses: &[String]) -> TablePool {
         self.pool(&addresses[0], 4)
     }
 }
@@ -204,7 +204,7 @@ pub(crate) fn semaphore() -> Subject<Redis> {
         permits: 3,
         reentrant: false,
         take: Box::new(|client: &RedisClient, name, _, wait, half| {
-            take_permits(client.semaphore(name).initially(3), wait, half)
+            take_permits(client.semaphore(name).initially(3).without_lease(), wait, half)
         }),
         left: Box::new(|redis, name| {
             let left = async move {
@@ -220,7 +220,7 @@ pub(crate) fn semaphore() -> Subject<Redis> {
     }
 }
 
-/// The same with a lease for each permit.
+/// The same with a lease for each permit, as it is by default.
 fn leased_semaphore() -> Subject<Redis> {
     Subject {
         permits: 3,

@@ -198,6 +198,10 @@ twins! {
         confusing, clauses::a_waiter_is_told_that_the_server_went_down, "the waiter has: Err(Taken";
     one_that_does_not_hear_of_its_loss_is_caught:
         deaf, clauses::a_holder_is_told_that_its_lock_is_lost, "never told";
+    one_whose_work_goes_on_is_caught:
+        deaf, clauses::work_ends_where_its_lock_is_lost, "goes on without its lock";
+    one_whose_work_is_not_alone_is_caught:
+        apart, clauses::work_is_done_under_the_lock, "beside the work: Ok";
     one_that_keeps_its_own_process_out_is_caught:
         deaf, clauses::a_lost_hold_lets_its_own_process_try, "must be acquired";
     one_that_knows_only_what_it_was_told_is_caught:

@@ -55,7 +55,7 @@ fn semaphore(ours: &RedisClient, object: &Object) -> RedisSemaphore {
     let semaphore = ours.semaphore(&object.name);
     match object.kind {
         Kind::Permits { lease: Some(lease), .. } => semaphore.lease(Lease::Fixed(lease)),
-        _ => semaphore,
+        _ => semaphore.without_lease(),
     }
 }
 

@@ -41,7 +41,7 @@ const DEFAULT_STAY: Duration = Duration::from_secs(5);
 /// Cancel safety: Dropping it gives the permit back in the background.
 async fn visit(ctx: &Ctx, job: &Job) -> Result<Answer, Error> {
     let name = job.redis_name(SEMAPHORE);
-    let semaphore = ctx.redis.semaphore(&name).initially(PERMITS);
+    let semaphore = ctx.redis.semaphore(&name).initially(PERMITS).without_lease();
     let permit = semaphore.acquire(1, job.wait_left()).await?;
     renew_expiry(ctx, &name, "claims").await?;
     job.say("拿到了信号量");

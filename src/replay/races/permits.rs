@@ -74,7 +74,7 @@ async fn enter_without_permit(job: &Job) -> Result<Deduction, Error> {
 
 /// The cure: takes a permit, waiting for one if all are out, and gives it back.
 async fn take_a_permit(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
-    let semaphore = ctx.redis.semaphore(&job.redis_name(SEMAPHORE)).initially(PERMITS);
+    let semaphore = ctx.redis.semaphore(&job.redis_name(SEMAPHORE)).initially(PERMITS).without_lease();
     let permit = match semaphore.try_acquire(1).await {
         Err(LockError::Taken { .. }) => {
             job.reach(Point::Refused).await;

@@ -44,7 +44,7 @@ const REASONS = [
   [/^another transaction has changed a row after this one read it, .*$/, () => '读过的行被别的事务改了，MariaDB 回滚了这个事务（错误 1020）；设 SET GLOBAL innodb_snapshot_isolation=OFF，就改为等行锁'],
   [/^lock (\S+) is taken, and this request does not wait$/, (name) => `锁 ${name} 已被占用，这个请求不等`],
   [/^lock (\S+) was lost before the write$/, (name) => `写之前锁 ${name} 已经丢失`],
-  [/^lock (\S+) was lost before it was released$/, (name) => `释放之前锁 ${name} 已经丢失`],
+  [/^(?:lock )?(\S+) was lost before it was released$/, (name) => `释放之前锁 ${name} 已经丢失`],
   [/^token (\S+) of lock (\S+) is refused: the row has seen token (\S+) of a newer holder$/, (token, name, seen) => `锁 ${name} 的令牌 ${token} 被拒绝：行见过更新的令牌 ${seen}`],
   [/^lock (.+) was not acquired within (\d+) ms$/, (name, ms) => `${ms} ms 内没有拿到锁 ${name}`],
   [/^(mysql|redis) connection pool was not acquired within (\d+) ms$/, (server, ms) => `${ms} ms 内没有等到 ${server} 的连接`],

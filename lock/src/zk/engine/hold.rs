@@ -49,8 +49,8 @@ impl QueueHandle {
 
     /// Takes a hold or shares the owner's, and makes a guard of it; tells the observer how that ended.
     pub(in crate::zk) async fn acquire(&self, wait: Duration) -> Result<Guard, LockError> {
-        let take = self.client.observer().report_acquire(&self.path, self.take_or_share(wait));
-        Ok(take.await?.make_guard(&self.client, &self.path))
+        let take = self.client.observer().report_acquire(self.recipe.kind, &self.path, self.take_or_share(wait));
+        Ok(take.await?.make_guard(&self.client, self.recipe.kind, &self.path))
     }
 
     /// Takes a new hold, or shares the owner's present one; [`LockError::Lost`] if that is lost. A writer that also reads
@@ -210,11 +210,11 @@ impl NodeHold {
     }
 
     /// Makes one more guard of this hold, and spawns its keeper.
-    pub(in crate::zk) fn make_guard(self: Arc<Self>, zk: &ZkClient, name: &str) -> Guard {
+    pub(in crate::zk) fn make_guard(self: Arc<Self>, zk: &ZkClient, kind: &'static str, name: &str) -> Guard {
         let (guard, keeper) = Guard::with_sure_until(self.sure_until.clone(), name, Some(self.fence));
         let (client, sure_until) = (zk.clone(), self.sure_until.clone());
-        let kept =
-            run_keeper(SessionShare { hold: self, name: name.to_owned(), client: zk.clone() }, sure_until, keeper);
+        let share = SessionShare { hold: self, kind, name: name.to_owned(), client: zk.clone() };
+        let kept = run_keeper(share, sure_until, keeper);
         // The task ends with the client, after it has told the holder.
         zk.tasks().spawn(async move {
             tokio::select! {
@@ -246,6 +246,7 @@ fn hold_error(error: Error, name: &str) -> LockError {
 /// One guard's share of a hold, which lasts while the session does.
 struct SessionShare {
     hold: Arc<NodeHold>,
+    kind: &'static str,
     name: String,
     client: ZkClient,
 }
@@ -253,6 +254,10 @@ struct SessionShare {
 impl Share for SessionShare {
     fn observer(&self) -> &Observer {
         self.client.observer()
+    }
+
+    fn kind(&self) -> &'static str {
+        self.kind
     }
 
     /// Completes when the client is closed. The session's heartbeat renews the hold, and `sure_until` ends with the session.

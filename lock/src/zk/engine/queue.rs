@@ -43,6 +43,8 @@ use zookeeper_client::{Error, EventType};
 /// kind has one constant.
 #[derive(Debug)]
 pub(in crate::zk) struct Recipe {
+    /// The kind of lock in its events: the name of its type.
+    pub(in crate::zk) kind: &'static str,
     /// The end of the fixed part of a node's name, as `lock-`; the number follows.
     pub(in crate::zk) marker: &'static str,
     /// The markers of all nodes in the same queue.
@@ -319,6 +321,7 @@ mod tests {
     #[test]
     fn an_unlock_frees_the_holders_and_no_waiter() {
         const WRITE: Recipe = Recipe {
+            kind: "ZkWriteLock",
             marker: "W-",
             markers: &["R-", "W-"],
             waits_for: |_| true,

@@ -201,6 +201,70 @@ async fn a_lock_outlives_the_move_of_its_slot(_: &Redis) -> Result {
     ensure_none(cluster.keys(&name).await)
 }
 
+/// A fenced lock is two keys, which a node refuses while only one of them has moved: a waiter waits as long as it was told to, a
+/// call that does not wait says what goes on, and a holder keeps its lock, extends and releases it. So it is when
+/// `redis-cli --cluster reshard` moves a slot of many keys.
+#[apply(test!)]
+async fn a_fenced_lock_waits_out_the_move_of_its_slot(_: &Redis) -> Result {
+    /// More than are moved within the time limit of a command.
+    const KEYS: u32 = 40_000;
+    let cluster = OwnCluster::of(3, 0).await?;
+    // All are in slot 0, the first that is moved.
+    let [free, held, next] = [(); 3].map(|()| format!("{{06S}}{}", name()));
+    ensure_equal("the slot", cluster.slot(&free).await?, "0")?;
+    let [one, other] = [cluster.client(LEASE, LIMIT)?, cluster.client(LEASE, LIMIT)?];
+    pass(&one.fenced_lock(&free)).await.context("its tokens begin")?;
+    let guard = take(&one.fenced_lock(&held)).await?;
+    let from = cluster.begin_move(&free, 1).await?;
+    ensure_equal("from", from, 0)?;
+
+    let waiter = spawn_acquire(one.fenced_lock(&free));
+    let tried = other.fenced_lock(&free).try_acquire().await;
+    let said = format!("{tried:?}");
+    ensure!(said.contains("SlotMoves"), "without a wait: {said}");
+    ensure_unavailable("without a wait", tried)?;
+    let short = other.fenced_lock(&free).acquire(SHORT).await;
+    ensure_unavailable("a wait that ends before the move", short)?;
+    ensure!(!waiter.is_finished(), "the waiter has given up: {:?}", waiter.await?);
+    guard.extend(LEASE).await.context("the holder extends")?;
+    let behind = spawn_acquire(one.fenced_lock(&held));
+    guard.release().await.context("the holder releases, beside a waiter of its process")?;
+    cluster.move_keys(&free, 0, 1).await?;
+    cluster.end_move(&free, 0, 1).await?;
+    let waited = waiter.await?.context("the waiter, after the move")?;
+    ensure_equal("the next token", waited.fence(), Some(oversell_lock::Fence(2)))?;
+    waited.release().await?;
+    behind.await?.context("the waiter of the other lock")?.release().await?;
+
+    // Back again, by the tool that people use.
+    let fill = "for n = 1, ARGV[1] do redis.call('SET', KEYS[1] .. n, n) end";
+    cluster.ask::<()>(&free, &["EVAL", fill, "1", "{06S}", &KEYS.to_string()]).await?;
+    let held = take(&one.fenced_lock(&next)).await?;
+    let reshard = cluster.reshard_first_slot(1, 0);
+    let waits = async {
+        while cluster.owner(&free).await? == 1 {
+            // It waits as long as the move takes on this machine.
+            let waited = one.fenced_lock(&free).acquire(FOR_EVER).await.context("beside redis-cli")?;
+            waited.release().await?;
+        }
+        anyhow::Ok(())
+    };
+    let tries = async {
+        let mut told = 0;
+        while cluster.owner(&free).await? == 1 {
+            let tried = other.fenced_lock(&free).try_acquire().await;
+            told += u32::from(matches!(tried, Err(LockError::Unavailable { .. })));
+        }
+        anyhow::Ok(told)
+    };
+    let (moved, waited, told) = tokio::join!(reshard, waits, tries);
+    moved?;
+    waited?;
+    println!("while redis-cli moved {KEYS} keys, {} calls without a wait were told", told?);
+    held.release().await.context("the holder through all of it")?;
+    pass(&other.fenced_lock(&free)).await.context("at its old node")
+}
+
 /// Counts on a node whose answers are lost again and again: what the client was not told, it may have done once. The
 /// twin sends it again, and counts more than it was told.
 #[apply(test!)]

@@ -2,7 +2,7 @@
 
 use crate::{redis::LIMIT, register::Engines, support::*};
 use oversell_lock::{
-    mysql::{MySqlOptions, MySqlPool},
+    mysql::{MySqlOptions, TablePool},
     redis::{RedisClient, RedisOptions},
 };
 use redis::{IntoConnectionInfo, aio::ConnectionManagerConfig};
@@ -57,5 +57,5 @@ async fn a_server_is_what_its_own_crate_describes(all: &Engines) -> Result {
     let redis = format!("redis://{}", all.redis.host()).into_connection_info()?;
     pass(&RedisClient::new(RedisOptions::from(redis))?.lock(&name())).await?;
     let mysql = MySqlConnectOptions::from_str(&all.table.url)?;
-    pass(&MySqlPool::new(MySqlOptions::from(mysql))?.table_lease_lock(&name())).await
+    pass(&TablePool::new(MySqlOptions::from(mysql))?.table_lease_lock(&name())).await
 }

@@ -1,10 +1,13 @@
 //! What permits with a lease promise beyond the random programs.
 
 use crate::{
-    redis::{LEASE, patient},
+    redis::{LEASE, client},
     support::*,
 };
-use oversell_lock::redis::{Permit, RedisClient, RedisSemaphore};
+use oversell_lock::{
+    WithError,
+    redis::{Permit, RedisClient, RedisSemaphore},
+};
 
 const PERMITS: u32 = 3;
 /// It ends within a test.
@@ -25,13 +28,20 @@ async fn wait_until_permit_lost(permit: &Permit) -> Result {
     loss.context("the holder was never told of its loss")
 }
 
-/// A holder that dies: nothing renews its permits, and nothing releases them.
-async fn die_with(permits: u32, semaphore: RedisSemaphore) -> Result {
+/// A holder that dies with its process, here with its client's runtime: nothing renews its permits, and nothing releases them.
+async fn die_with(
+    permits: u32,
+    semaphore: impl FnOnce(RedisClient) -> RedisSemaphore + Send + 'static,
+    host: String,
+) -> Result {
     let dies = move || {
         let runtime = tokio::runtime::Builder::new_current_thread();
         let runtime = { runtime }.enable_all().build()?;
-        let permit = runtime.block_on(semaphore.acquire(permits, SOON))?;
-        std::mem::forget(permit);
+        let permit = runtime.block_on(async {
+            let process = client(&Process::new(), &host, BRIEF.duration(), SOON);
+            semaphore(process).acquire(permits, SOON).await
+        });
+        std::mem::forget(permit?);
         anyhow::Ok(())
     };
     tokio::task::spawn_blocking(dies).await?
@@ -40,17 +50,27 @@ async fn die_with(permits: u32, semaphore: RedisSemaphore) -> Result {
 /// The twin has no lease: what its dead holder had never comes back.
 #[apply(test!)]
 async fn the_permits_of_a_dead_holder_come_back(redis: &Redis) -> Result {
-    let (name, twin) = (name(), name());
-    let (dying, living) = (patient(&redis.host()), redis.client().await);
-    die_with(PERMITS, room(&dying, &name, BRIEF)).await?;
-    let forever = dying.semaphore(&twin).initially(PERMITS);
-    die_with(PERMITS, forever.clone()).await?;
-    let here = room(&living, &name, Lease::Watchdog(LEASE));
+    let (leased, unasked, twin) = (name(), name(), name());
+    let living = redis.client().await;
+    for (of, kind) in [(&leased, 0), (&unasked, 1), (&twin, 2)] {
+        let of = of.clone();
+        let dying = move |process: RedisClient| match kind {
+            0 => room(&process, &of, BRIEF),
+            // Nobody has asked for a lease, or for none.
+            1 => process.semaphore(&of).initially(PERMITS),
+            _ => process.semaphore(&of).initially(PERMITS).without_lease(),
+        };
+        die_with(PERMITS, dying, redis.host()).await?;
+    }
+    let back = living.semaphore(&unasked).acquire(PERMITS, SOON).await.context("without being asked")?;
+    ensure!(back.sure_for().is_some(), "{back:?} has no lease");
+    back.release().await?;
+    let here = room(&living, &leased, Lease::Watchdog(LEASE));
     let permit = here.acquire(PERMITS, SOON).await.context("they come back")?;
     ensure_equal("free", here.available_permits().await?, 0)?;
     permit.release().await?;
     all_are_back(redis, &here).await?;
-    let never = living.semaphore(&twin).acquire(1, SHORT).await;
+    let never = living.semaphore(&twin).without_lease().acquire(1, SHORT).await;
     ensure_taken("without a lease", never)
 }
 
@@ -91,7 +111,7 @@ async fn permits_are_renewed_and_extended(redis: &Redis) -> Result {
         ensure!(!renewed.is_lost(), "a renewed permit was lost");
     }
     ensure_equal("work", renewed.run(async { 7 }).await?, 7)?;
-    let forever = process.semaphore(&name).acquire(1, SOON).await?;
+    let forever = process.semaphore(&name).without_lease().acquire(1, SOON).await?;
     ensure_equal("sure for", forever.sure_for(), None)?;
     ensure_invalid("without a lease", forever.extend(LEASE).await)?;
     for permit in [renewed, fixed, forever] {
@@ -107,7 +127,7 @@ async fn permits_of_a_deleted_semaphore_are_lost(redis: &Redis) -> Result {
     let renewed = room(&process, &name, Lease::Watchdog(Duration::from_secs(3)));
     let fixed = room(&process, &name, Lease::Fixed(LEASE));
     let (renewing, silent) = (renewed.acquire(1, SOON).await?, fixed.acquire(1, SOON).await?);
-    let claimed = process.semaphore(&name).acquire(1, SOON).await?;
+    let claimed = process.semaphore(&name).without_lease().acquire(1, SOON).await?;
     redis.delete(&name).await;
     redis.delete(&format!("{{{name}}}:timeout")).await;
     wait_until_permit_lost(&renewing).await?;
@@ -117,6 +137,24 @@ async fn permits_of_a_deleted_semaphore_are_lost(redis: &Redis) -> Result {
     ensure_lost("not renewed", silent.release().await)?;
     ensure_lost("without a lease", claimed.release().await)?;
     all_are_back(redis, &fixed).await
+}
+
+/// Work with permits gives them back, and says how far it came.
+#[apply(test!)]
+async fn work_is_done_with_permits(redis: &Redis) -> Result {
+    let (name, process) = (name(), redis.client().await);
+    let room = process.semaphore(&name).initially(PERMITS);
+    let beside = room.clone();
+    let free = room.with(2, SOON, || async move { beside.available_permits().await }).await?;
+    ensure_equal("free during the work", free, 1)?;
+    let failed = room.with(2, SOON, || async { Err::<(), _>("no paper") }).await;
+    ensure!(matches!(failed, Err(WithError::Work("no paper"))), "{failed:?}");
+    let all = room.acquire(PERMITS, SOON).await?;
+    let never = room.with(1, Duration::ZERO, || async { Ok::<_, LockError>(()) }).await;
+    let Err(WithError::NotAcquired(taken)) = never else { bail!("beside all of them: {never:?}") };
+    ensure_equal("it says", taken.to_string(), format!("{name} is taken"))?;
+    all.release().await?;
+    all_are_back(redis, &room).await
 }
 
 #[apply(test!)]

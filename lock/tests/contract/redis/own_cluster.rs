@@ -212,6 +212,18 @@ impl OwnCluster {
         Ok(())
     }
 
+    /// Moves the first slot of a primary to another one, key by key, with `redis-cli`.
+    pub(crate) async fn reshard_first_slot(&self, from: usize, to: usize) -> Result<()> {
+        let address = self.nodes[from].way.address();
+        let mut reshard = Command::new(program("redis-cli"));
+        reshard.args(["--cluster", "reshard", &address, "--cluster-slots", "1", "--cluster-yes"]);
+        reshard.args(["--cluster-from", &self.nodes[from].id, "--cluster-to", &self.nodes[to].id]);
+        let done = reshard.kill_on_drop(true).output().await?;
+        let said = String::from_utf8_lossy(&done.stdout);
+        ensure!(done.status.success(), "{said}{}", String::from_utf8_lossy(&done.stderr));
+        Ok(())
+    }
+
     /// Promotes a replica of this primary, whose clients wait meanwhile. Returns the new primary.
     pub(crate) async fn fail_over(&self, primary: usize) -> Result<usize> {
         let replica = self.replica_of(primary).await?;

@@ -1,4 +1,4 @@
-//! What the semaphore in Redis promises beyond the random programs (`programs.rs`).
+//! What the semaphore in Redis without a lease promises beyond the random programs (`programs.rs`).
 
 use crate::support::*;
 use oversell_lock::redis::RedisSemaphore;
@@ -15,7 +15,7 @@ async fn all_are_back(redis: &Redis, semaphore: &RedisSemaphore) -> Result {
 #[apply(test!)]
 async fn permits_are_set_once(redis: &Redis) -> Result {
     let (name, process) = (name(), redis.client().await);
-    let semaphore = process.semaphore(&name);
+    let semaphore = process.semaphore(&name).without_lease();
     let before = semaphore.try_acquire(1).await.map(|_| ());
     ensure!(before.is_err(), "a semaphore that is not set has permits");
     ensure!(semaphore.try_set_permits(3).await?, "not set");
@@ -30,7 +30,7 @@ async fn permits_are_set_once(redis: &Redis) -> Result {
 #[apply(test!)]
 async fn permits_of_a_deleted_semaphore_are_not_given_to_the_next(redis: &Redis) -> Result {
     let (name, process) = (name(), redis.client().await);
-    let semaphore = process.semaphore(&name);
+    let semaphore = process.semaphore(&name).without_lease();
     semaphore.try_set_permits(3).await?;
     let early = semaphore.acquire(1, SOON).await?;
     let late = semaphore.acquire(2, SOON).await?;
@@ -44,7 +44,7 @@ async fn permits_of_a_deleted_semaphore_are_not_given_to_the_next(redis: &Redis)
 #[apply(test!)]
 async fn tries_at_once_of_one_process_all_have_their_permit(redis: &Redis) -> Result {
     let (name, process) = (name(), redis.client().await);
-    let semaphore = process.semaphore(&name).initially(3);
+    let semaphore = process.semaphore(&name).without_lease().initially(3);
     let tries = (0..3).map(|_| semaphore.try_acquire(1));
     let all = try_join_all(tries).await?;
     drop(all);
@@ -55,7 +55,7 @@ async fn tries_at_once_of_one_process_all_have_their_permit(redis: &Redis) -> Re
 #[apply(test!)]
 async fn a_waiter_goes_on_after_a_reset(redis: &Redis) -> Result {
     let (name, process) = (name(), redis.client().await);
-    let semaphore = process.semaphore(&name).initially(3);
+    let semaphore = process.semaphore(&name).without_lease().initially(3);
     let old = semaphore.acquire(3, SOON).await?;
     let waiter = tokio::spawn({
         let semaphore = semaphore.clone();

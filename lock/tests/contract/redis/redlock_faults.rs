@@ -65,7 +65,8 @@ async fn two_nodes_may_die_and_a_third_is_told(_: &Five) -> Result {
         match lock.acquire(SOON).await {
             Err(LockError::Unavailable { server, reason }) => {
                 let reason = (server, reason.to_string());
-                let expected = ("redis", "2 of 5 nodes answered, 3 needed".to_owned());
+                let says = "2 of 5 nodes answered without an error within 3000 ms (a tenth of the lease, 3 s at most), 3 needed";
+                let expected = ("redis", says.to_owned());
                 ensure_equal("with two nodes", reason, expected)?;
             }
             other => bail!("with two nodes: {other:?}"),

@@ -1,11 +1,11 @@
 //! Refusals of a lock in the table, and the table in a service's own database.
 
 use crate::support::*;
-use oversell_lock::mysql::{MySqlOptions, MySqlPool};
+use oversell_lock::mysql::{MySqlOptions, TablePool};
 
-fn pool(table: &Table, database: &str) -> MySqlPool {
+fn pool(table: &Table, database: &str) -> TablePool {
     let url = format!("mysql://root@{}/{database}", table.address());
-    MySqlPool::new(MySqlOptions::new(url).connections(1)).expect("an address")
+    TablePool::new(MySqlOptions::new(url).connections(1)).expect("an address")
 }
 
 /// The server answered with an error that a retry does not mend.
@@ -14,7 +14,7 @@ async fn a_table_that_is_not_there_is_a_refusal(table: &Table) -> Result {
     let pool = pool(table, "information_schema");
     let had = pool.table_lock(&name()).acquire(SOON).await;
     ensure_refused("without a table", had)?;
-    let strange = MySqlPool::connect("postgres://root:secret@host/test").await;
+    let strange = TablePool::connect("postgres://root:secret@host/test").await;
     let text = strange.err().context("a strange address")?.to_string();
     let helps = text.contains("mysql://") && !text.contains("secret");
     ensure!(helps, "a strange address: {text}");
@@ -45,8 +45,8 @@ async fn a_user_with_a_password_is_let_in_and_nobody_else(table: &Table) -> Resu
     let grant = "GRANT ALL ON test.* TO shop@'127.0.0.1'";
     table.run(&[create, grant]).await?;
     let address = |password: &str| format!("mysql://shop:{password}@{}/test", table.address());
-    let pool = MySqlPool::connect(&address("secret")).await?;
+    let pool = TablePool::connect(&address("secret")).await?;
     pass(&pool.table_lease_lock(&name())).await?;
-    let stranger = MySqlPool::connect(&address("wrong")).await;
+    let stranger = TablePool::connect(&address("wrong")).await;
     ensure_refused("with a wrong password", stranger)
 }

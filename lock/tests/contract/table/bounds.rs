@@ -2,7 +2,7 @@
 //! unavailable server and never a taken lock, and no broken connection returns to the pool.
 
 use crate::{support::*, table::pool};
-use oversell_lock::mysql::{Conn, MySqlOptions, MySqlPool, PoolExhausted, RowDescription, TableLeaseLock};
+use oversell_lock::mysql::{Conn, MySqlOptions, PoolExhausted, RowDescription, TableLeaseLock, TablePool};
 use sqlx::Connection;
 
 /// A wait that ends long before a call may.
@@ -15,7 +15,7 @@ async fn ensure_fails_in_time(what: &str, call: impl Future<Output = Answer>) ->
 }
 
 /// So does every call that needs a connection, unless another holds it.
-async fn calls_end(pool: &MySqlPool, own: &TableLeaseLock, inner: Guard) -> Result {
+async fn calls_end(pool: &TablePool, own: &TableLeaseLock, inner: Guard) -> Result {
     let other = pool.table_lease_lock(&name());
     let ended = tokio::try_join!(
         ensure_fails_in_time("re-entry", async { own.acquire(BRIEF).await.map(drop) }),
@@ -106,7 +106,7 @@ async fn a_connection_to_a_server_that_was_demoted_is_not_used_again(table: &Tab
     let options = refusing(table).await?;
     // Each try has a pool of its own: an unknown insert is undone in the background, on the only connection.
     let refused_with = async |number: u32| -> Result<_> {
-        let pool = MySqlPool::new(options.clone())?;
+        let pool = TablePool::new(options.clone())?;
         let description = RowDescription { desc: number.to_string(), ..RowDescription::default() };
         let before = pool.conn(SOON).await?;
         let used = before.id();
@@ -154,7 +154,7 @@ async fn a_release_that_is_refused_says_so_and_goes_on(table: &Table) -> Result 
     ];
     table.run(&statements).await?;
     let url = format!("mysql://writer@{}/guarded", table.address());
-    let pool = MySqlPool::connect(&url).await?;
+    let pool = TablePool::connect(&url).await?;
     let lock = pool.table_lock(&name());
     let held = take(&lock).await?;
     ensure_refused("without the right", held.release().await)?;

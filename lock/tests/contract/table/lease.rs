@@ -42,6 +42,20 @@ async fn the_row_of_a_dead_holder_is_swept_when_its_lease_has_ended(table: &Tabl
     Ok(next.release().await?)
 }
 
+/// What has ended is not freed by force: an operator is told that nobody had it.
+#[apply(test!)]
+async fn a_lease_that_has_ended_is_not_freed_by_force(table: &Table) -> Result {
+    let (ended, runs, stays, pool) = (name(), name(), name(), table.client().await);
+    let mut outsider = table.outsider().await;
+    for (name, seconds) in [(&ended, Some(-1)), (&runs, Some(3600)), (&stays, None)] {
+        insert_row_of_dead_process(&mut outsider, name, seconds).await?;
+        let freed = pool.table_lease_lock(name).force_unlock().await?;
+        ensure_equal(&format!("a row whose lease ends in {seconds:?} s"), freed, seconds != Some(-1))?;
+        ensure_none(table.left(name).await)?;
+    }
+    Ok(())
+}
+
 /// A stranger's transaction and a re-entry deadlock, and the server ends the cheaper one, the re-entry's statement: it
 /// is repeated, and succeeds. A release likewise.
 #[apply(test!)]

@@ -10,21 +10,21 @@ use crate::{
     family::{Capability::*, asked, operator},
     support::*,
 };
-use oversell_lock::mysql::{MySqlOptions, MySqlPool};
+use oversell_lock::mysql::{MySqlOptions, TablePool};
 use sqlx::{Connection, MySqlConnection};
 
 /// A renewed lease: a busy machine keeps it, and a test can wait for its loss.
 pub(crate) const LEASE: Lease = Lease::Watchdog(Duration::from_secs(9));
 
 static KINDS: &[Kind<Table>] = &[
-    Kind::new("table", &[Contract, OneServer, Shown], |pool: &MySqlPool, name, _| pool.table_lock(name).boxed())
-        .shows(|pool: &MySqlPool, name| operator!(pool.table_lock(name))),
+    Kind::new("table", &[Contract, OneServer, Shown], |pool: &TablePool, name, _| pool.table_lock(name).boxed())
+        .shows(|pool: &TablePool, name| operator!(pool.table_lock(name))),
     Kind::new(
         "table_lease",
         &[Contract, OneServer, Losable, Leased, Reentrant, Layered, Shown],
-        |pool: &MySqlPool, name, ask| asked!(pool.table_lease_lock(name).lease(LEASE), ask).boxed(),
+        |pool: &TablePool, name, ask| asked!(pool.table_lease_lock(name).lease(LEASE), ask).boxed(),
     )
-    .shows(|pool: &MySqlPool, name| operator!(pool.table_lease_lock(name))),
+    .shows(|pool: &TablePool, name| operator!(pool.table_lease_lock(name))),
 ];
 
 pub(crate) struct Table {
@@ -37,9 +37,9 @@ impl Table {
     }
 
     /// A process with this many connections, at `address`.
-    pub(crate) fn pool(&self, address: &str, connections: usize) -> MySqlPool {
+    pub(crate) fn pool(&self, address: &str, connections: usize) -> TablePool {
         let options = MySqlOptions::new(self.url_at(address)).connections(connections);
-        MySqlPool::new(options).expect("an address")
+        TablePool::new(options).expect("an address")
     }
 
     /// Its URL with another address.
@@ -70,7 +70,7 @@ impl Table {
 }
 
 impl Server for Table {
-    type Client = MySqlPool;
+    type Client = TablePool;
     const BRIEF: Duration = Duration::from_millis(400);
 
     fn kinds() -> &'static [Kind<Self>] {
@@ -82,11 +82,11 @@ impl Server for Table {
         after_user.split('/').next().expect("a host").to_owned()
     }
 
-    async fn client_at(&self, address: &str) -> MySqlPool {
+    async fn client_at(&self, address: &str) -> TablePool {
         self.pool(address, 4)
     }
 
-    fn owner(pool: &MySqlPool) -> Owner {
+    fn owner(pool: &TablePool) -> Owner {
         pool.owner()
     }
 
@@ -98,7 +98,7 @@ impl Server for Table {
             .expect("a list")
     }
 
-    async fn take_away(&self, _: &MySqlPool, name: &str) {
+    async fn take_away(&self, _: &TablePool, name: &str) {
         self.delete(name).await;
     }
 }
@@ -109,6 +109,24 @@ async fn a_name_that_is_too_long_is_refused_and_not_cut_off(table: &Table) -> Re
     let long = pool.table_lock(&"锁".repeat(51)).acquire(SOON).await;
     ensure_invalid("51 characters", long)?;
     pass(&pool.table_lock(&"锁".repeat(50))).await
+}
+
+/// A database without the table: the error says how to make it.
+#[apply(test!)]
+async fn a_missing_table_is_said_with_its_remedy(table: &Table) -> Result {
+    let (server, _) = table.url.rsplit_once('/').context("a database")?;
+    let empty = format!("oversell_empty_{}", std::process::id());
+    table.run(&[&format!("CREATE DATABASE {empty}")]).await?;
+    let pool = TablePool::connect(format!("{server}/{empty}")).await?;
+    let missing = pool.table_lock(&name()).try_acquire().await;
+    let made = pool.create_table().await;
+    let then = pass(&pool.table_lock(&name())).await;
+    table.run(&[&format!("DROP DATABASE {empty}")]).await?;
+    let said = missing.as_ref().map_or_else(ToString::to_string, |_| String::new());
+    ensure!(said.contains("create_table()"), "it says {said:?}");
+    ensure_refused("without the table", missing)?;
+    made?;
+    then
 }
 
 /// A stranger's transaction has the row, so the insert waits in the server. The lock is not had when the wait is over,
@@ -177,7 +195,7 @@ const ALIKE: [(&str, &str); 6] =
 #[apply(test!)]
 async fn names_that_are_only_alike_are_two_locks(table: &Table) -> Result {
     table.run(&["CREATE DATABASE names"]).await?;
-    let own = MySqlPool::connect(&format!("mysql://root@{}/names", table.address())).await?;
+    let own = TablePool::connect(&format!("mysql://root@{}/names", table.address())).await?;
     own.create_table().await?;
     for pool in [own, table.client().await] {
         for (one, other) in ALIKE {
@@ -199,7 +217,7 @@ async fn a_row_has_the_whole_of_a_long_owner(table: &Table) -> Result {
     let own = format!("mysql://root@{}/owners", table.address());
     for url in [own, table.url.clone()] {
         let options = MySqlOptions::new(&url).process(process.clone());
-        let pool = MySqlPool::new(options).context("a pool")?;
+        let pool = TablePool::new(options).context("a pool")?;
         pool.create_table().await?;
         let name = name();
         let held = take(&pool.table_lease_lock(&name).lease(LEASE)).await?;
@@ -221,7 +239,7 @@ async fn a_table_that_is_there_is_taken_as_it_is(table: &Table) -> Result {
     let make = make.replace("tb_lock", "earlier.tb_lock");
     let row = "INSERT INTO earlier.tb_lock (lock_name) VALUES ('by-hand')";
     table.run(&["CREATE DATABASE earlier", &make, row]).await?;
-    let pool = MySqlPool::connect(&format!("mysql://root@{}/earlier", table.address())).await?;
+    let pool = TablePool::connect(&format!("mysql://root@{}/earlier", table.address())).await?;
     pool.create_table().await?;
     let there = pool.table_lease_lock("by-hand").try_acquire().await;
     ensure_taken("the row that was there", there)?;

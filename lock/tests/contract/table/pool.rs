@@ -1,7 +1,7 @@
 //! The locks' pool: a dropped connection is killed with its statement, one that is `done` is reused.
 
 use crate::support::*;
-use oversell_lock::mysql::{Conn, MySqlOptions, MySqlPool};
+use oversell_lock::mysql::{Conn, MySqlOptions, TablePool};
 use sqlx::{Connection, Executor, MySql, MySqlConnection, Row, Transaction, mysql::MySqlRow, query_scalar};
 use std::ops::DerefMut;
 
@@ -151,8 +151,8 @@ async fn a_connection_that_is_done_is_used_again(table: &Table) -> Result {
 async fn a_connection_goes_to_the_first_usable_node(table: &Table) -> Result {
     let (first, second) = (Mute::to(table.address())?, Proxy::to(table.address())?);
     let urls = [first.address(), second.address()].map(|address| table.url_at(&address));
-    let pool = MySqlPool::new(MySqlOptions::of(&urls))?;
-    let twin = MySqlPool::new(MySqlOptions::of(&urls[..1]))?;
+    let pool = TablePool::new(MySqlOptions::of(&urls))?;
+    let twin = TablePool::new(MySqlOptions::of(&urls[..1]))?;
     let port = |conn: &Conn| format!("127.0.0.1:{}", conn.server().get_port());
     let near = pool.conn(SOON).await?;
     ensure_equal("in order", port(&near), first.address())?;
@@ -176,5 +176,5 @@ async fn a_connection_goes_to_the_first_usable_node(table: &Table) -> Result {
     let id = left_waiting(table, &name, far).await?;
     gone(table, id).await?;
     transaction.rollback().await?;
-    ensure_invalid("an address", MySqlPool::new(MySqlOptions::of([&urls[0], "http://a"])).map(drop))
+    ensure_invalid("an address", TablePool::new(MySqlOptions::of([&urls[0], "http://a"])).map(drop))
 }

@@ -2,7 +2,7 @@
 
 use crate::{certificates, support::*};
 use oversell_lab::{lab::Port, programs::path as program};
-use oversell_lock::mysql::MySqlPool;
+use oversell_lock::mysql::TablePool;
 use std::{os::unix::fs::MetadataExt, path::Path, process::Stdio};
 use tokio::{
     process::{Child, Command},
@@ -72,20 +72,20 @@ async fn a_server_is_reached_by_tls_and_only_one_that_is_vouched_for(_: &Table) 
     let vouched = address(&vouched);
     // A server with an empty folder first creates its files, which a busy machine needs longer for.
     let answers = async {
-        while MySqlPool::connect(&vouched).await.is_err() {
+        while TablePool::connect(&vouched).await.is_err() {
             sleep(Duration::from_millis(5)).await;
         }
     };
     let answers = timeout(SOON * 3, answers).await;
     answers.context("it never answers")?;
 
-    let pool = MySqlPool::connect(&vouched).await?;
+    let pool = TablePool::connect(&vouched).await?;
     pool.create_table().await.context("the table")?;
     pass(&pool.table_lease_lock(&name())).await?;
 
-    let stranger = MySqlPool::connect(&address("ssl-mode=VERIFY_CA")).await;
+    let stranger = TablePool::connect(&address("ssl-mode=VERIFY_CA")).await;
     ensure_unavailable("by nobody's word", stranger)?;
-    let plain = MySqlPool::connect(&address("ssl-mode=DISABLED")).await;
+    let plain = TablePool::connect(&address("ssl-mode=DISABLED")).await;
     ensure!(plain.is_err(), "without TLS");
     server.kill().await?;
     Ok(std::fs::remove_dir_all(folder)?)

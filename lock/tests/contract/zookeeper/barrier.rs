@@ -92,5 +92,5 @@ async fn a_waiter_that_only_looks_for_a_node_is_caught(zookeeper: &ZooKeeper) ->
         looked.unwrap_or_else(|_| Err(wait_over_error("the twin", TWIN_WAIT)))
     };
     let verdict = goes_through_a_moment(zookeeper, false, twin).await;
-    caught(verdict, "it was open: lock the twin was not acquired")
+    caught(verdict, "it was open: the twin was not acquired")
 }

@@ -2,6 +2,15 @@
 
 use crate::{support::*, zookeeper::*};
 
+/// The short beginning, as of every client.
+#[apply(test!)]
+async fn a_client_is_connected_or_says_that_nobody_answers(zookeeper: &ZooKeeper) -> Result {
+    let client = ZkClient::connect(zookeeper.address()).await?;
+    client.session().context("it is connected")?;
+    client.close().await;
+    ensure_unavailable("no server", ZkClient::connect("127.0.0.1:1").await)
+}
+
 /// Curator reports success here: its re-entry does not ask the server.
 #[apply(test!)]
 async fn an_owner_that_lost_the_lock_does_not_come_in_again(zookeeper: &ZooKeeper) -> Result {

@@ -21,7 +21,6 @@ use axum::{
 };
 use http::request::Parts;
 use oversell_lock::tower::{LockKey, LockLayer, Refusal};
-use utoipa::openapi::path::ParameterIn;
 use utoipa_axum::{router::UtoipaMethodRouter, routes};
 
 terms!(
@@ -142,34 +141,32 @@ async fn demo4(State(app): State<AppState>, Extension(job): Extension<Arc<Job>>,
 
 /// The routes of the four demos, the last two with their locks around them.
 pub(in crate::http) fn demo_routes(app: &AppState) -> [UtoipaMethodRouter<AppState>; 4] {
-    let (by_route, by_key) = (LockLayer::by_route("/demo3"), LockLayer::by_key(demo_layer::KEY_BY_PARAMETERS));
+    let by_parameters = |Query(terms): Query<Demo4Terms>| demo_layer::key_by_parameters(terms.whId.get(), &terms.sku);
+    let by_parameters = LockLayer::by_extractor_with_state(app.clone(), by_parameters);
     [
         routes!(demo1),
         routes!(demo2),
-        with_lock::<DemoTerms>(app, by_route, routes!(demo3)),
-        with_lock::<Demo4Terms>(app, by_key, routes!(demo4)),
+        with_lock::<DemoTerms>(app, LockLayer::by_route("/demo3"), routes!(demo3)),
+        with_lock::<Demo4Terms>(app, by_parameters, routes!(demo4)),
     ]
 }
 
 /// Puts the lock of this key around a route, with the query's wait. The query is read before, so that no lock is acquired for
 /// an invalid one.
-/// Panics: if the key names a field that the query does not have.
 fn with_lock<T>(
     app: &AppState,
     key: LockKey,
     (schemas, paths, methods): UtoipaMethodRouter<AppState>,
 ) -> UtoipaMethodRouter<AppState>
 where
-    T: IntoJob + IntoParams + Send + 'static,
+    T: IntoJob + Send + 'static,
     Query<T>: FromRequestParts<AppState, Rejection = Error>,
 {
     let ctx = app.ctx.clone();
-    let fields = T::into_params(|| Some(ParameterIn::Query)).into_iter().map(|field| field.name);
     let layer: LockLayer<Body> = key
-        .query(fields)
         .wait_by(|head| job(head).wait_left())
         .locks_by(move |name, head| demo_layer::lock(&ctx, job(head), name))
-        .expect("the key names fields of the query");
+        .expect("the route is a good one");
     let layer = layer.answer(|refusal| refusal_error(refusal).into_response());
     (schemas, paths, methods.layer(layer).layer(from_fn_with_state(app.clone(), read_job::<T>)))
 }
