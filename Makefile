@@ -20,8 +20,9 @@ PEERS := $(REDISSON:%=interop/redisson/target/%/peer.jar) $(CURATOR:%=interop/cu
 FEATURES := redis zookeeper mysql tls tower axum
 KAZOO := interop/kazoo/venv/installed
 REDIS_PY := interop/redis-py/venv/installed
+ENGINES := interop/engines/venv
 
-.PHONY: help demo lab test servers soak package check course faults figures docs bench lockbench jmeter interop install build
+.PHONY: help demo lab test servers engines soak package check course faults figures docs bench lockbench jmeter interop install build
 
 help: ## this list
 	@sed -n 's/^\([a-z]*\):.* ## /  make \1\t/p' $(MAKEFILE_LIST)
@@ -72,7 +73,13 @@ redict = redict-7
 servers: install ## what depends on a server's release, on others than the system's: SET=debian13, mysql, valkey9 or redict, else all
 	@failed=; $(foreach set,$(or $(SET),$(SETS)),scripts/on-servers $($(set)) || failed=1;) test -z "$$failed"
 
-soak: install browser $(NODE_MODULES) $(PEERS) $(KAZOO) package ## what takes too long for every change: `make package`, the tests on a machine that stops now and then, all clauses of the contract over all locks, races ten times, all lines by hand and timelines, ensembles, interop, every claim and its twin, the fault matrix, `make servers`
+engines: install $(ENGINES)/installed ## the course's ten statements on other engines, MariaDB's and MySQL's, PostgreSQL, SQLite, H2, HSQLDB and more, into target/docs/engines.md; ENGINES_ARE='h2,sqlite' tries some
+	@scripts/install engines
+	@mkdir -p $(TARGET)/docs
+	cargo build --locked
+	$(ENGINES)/bin/python interop/engines/matrix.py --engines '$(ENGINES_ARE)' >$(TARGET)/docs/engines.md
+
+soak: install browser $(NODE_MODULES) $(PEERS) $(KAZOO) package ## what takes too long for every change: `make package`, the tests on a machine that stops now and then, all clauses of the contract over all locks, races ten times, all lines by hand and timelines, ensembles, interop, every claim and its twin, the fault matrix, `make servers`, `make engines`
 	@scripts/install soak
 	cargo test --workspace --locked --lib --bins --test contract --test main --config "target.'cfg(unix)'.runner='$(CURDIR)/scripts/with-stops'"
 	OVERSELL_SOAK=1 cargo test --workspace --test contract --locked
@@ -86,6 +93,7 @@ soak: install browser $(NODE_MODULES) $(PEERS) $(KAZOO) package ## what takes to
 	$(TARGET)/debug/oversell course --lab --twins --json target/twins.json
 	$(TARGET)/debug/oversell faults --json target/faults.json
 	@$(MAKE) --no-print-directory servers
+	@$(MAKE) --no-print-directory engines
 
 package: install ## the lock library as others get it: each feature alone, its .crate file with the oldest dependencies that it allows, and a program that uses it; and the documentation of all code
 	for feature in $(FEATURES); do cargo check --package oversell-lock --locked --features $$feature || exit 1; done
@@ -97,7 +105,7 @@ package: install ## the lock library as others get it: each feature alone, its .
 LINT = cargo clippy --workspace --all-targets --locked -- -D warnings
 
 check: rust linters $(NODE_MODULES) ## formatting, clippy, scripts, JavaScript, and what the project stands on (cargo-deny)
-	shellcheck scripts/clients scripts/install scripts/install-packages scripts/packaged scripts/servers scripts/on-servers scripts/with-stops config/galera config/replicated .ci/run .ci/clippy
+	shellcheck scripts/clients scripts/install scripts/install-packages scripts/packaged scripts/servers scripts/on-servers scripts/with-stops config/galera config/replicated .ci/run .ci/clippy findings/*.sh
 	node_modules/.bin/oxlint static/js tests/page
 	node_modules/.bin/tsc
 	node_modules/.bin/tsc -p tests/page

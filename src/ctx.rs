@@ -87,7 +87,10 @@ fn mysql_options(urls: &[SecretString], connections: usize, process: &Process) -
     let options = MySqlOptions::of(urls.iter().map(ExposeSecret::expose_secret));
     // On by default in MariaDB from 11.6.2: a strategy that reads and then writes would get error 1020, and not do what the
     // course's does.
-    options.session_variable("innodb_snapshot_isolation = OFF").connections(connections).process(process.clone())
+    let options = options.session_variable("innodb_snapshot_isolation = OFF");
+    // The server's default may be another one. That each statement commits by itself, the pool sets.
+    let options = options.session_variable("TRANSACTION ISOLATION LEVEL REPEATABLE READ");
+    options.connections(connections).process(process.clone())
 }
 
 /// The options of the Redis at `url`, without Sentinels.

@@ -183,7 +183,7 @@ pub(super) fn merge_states(own: &States, all: &[Neighbour]) -> States {
     States { mysql, redis: best(|s| &s.redis), zookeeper: best(|s| &s.zookeeper) }
 }
 
-/// The troubles in words: each server that no instance reaches, each instance that does not answer, that does not reach a
+/// The troubles in words: each server that no instance reaches, each table without transactions, each instance that does not answer, that does not reach a
 /// server which is up, or that has lost its ZooKeeper session.
 pub(super) fn troubles(servers: &States, all: &[Neighbour]) -> Vec<InstanceTrouble> {
     let mut notes = Vec::new();
@@ -193,6 +193,10 @@ pub(super) fn troubles(servers: &States, all: &[Neighbour]) -> Vec<InstanceTroub
     for (server, state) in servers.each().into_iter().filter(|(_, state)| !state.up) {
         let name = server.name();
         note(None, Some(server), format!("{name} 停了"), format!("{name} is down: {}", state.detail));
+    }
+    for table in &servers.mysql.unfit_tables {
+        let zh = format!("{} 的引擎 {} 没有事务，依赖事务的策略不能用", table.table, table.engine);
+        note(None, Some(Server::MySql), zh, table.to_string());
     }
     for Neighbour { name, detail, servers: own, .. } in all {
         if let Some(why) = detail {
@@ -252,7 +256,7 @@ mod tests {
     }
 
     fn state(up: bool) -> State {
-        State { up, detail: "why".into(), session_lost_ms: None, members: Vec::new() }
+        State { up, detail: "why".into(), session_lost_ms: None, members: Vec::new(), unfit_tables: Vec::new() }
     }
 
     fn seen(zookeeper: State) -> States {

@@ -113,6 +113,10 @@ fn log_changes(known: Option<&States>, states: &States) {
             (None | Some(false), true) => tracing::info!("{name} can be used ({})", now.detail),
             _ => {}
         }
+        let known = known.map_or(&[][..], |known| &known.of(server).unfit_tables);
+        for unfit in now.unfit_tables.iter().filter(|table| !known.contains(table)) {
+            tracing::warn!("{unfit}; the strategies that need them are answered 503 until then");
+        }
     }
 }
 

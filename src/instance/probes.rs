@@ -5,7 +5,10 @@ use crate::{
     ctx::Ctx,
     error::{Error, NOT_IN_ITS_CLUSTER},
     server::Server,
-    stock,
+    stock::{
+        self, LastUnfitTables,
+        assumptions::{UnfitTable, other_settings, unfit_tables},
+    },
 };
 use futures::future::join_all;
 use oversell_lab::clients::four_letters::four_letter_command;
@@ -53,6 +56,9 @@ pub(crate) struct State {
     /// The known servers of its kind and their roles, if there are several.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) members: Vec<NamedServer>,
+    /// MySQL only: tables whose engine has no transactions. The strategies that rest on one are refused.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) unfit_tables: Vec<UnfitTable>,
 }
 
 /// One of several servers of a kind, by its name.
@@ -90,7 +96,7 @@ pub(crate) struct States {
 
 impl State {
     pub(super) fn down(detail: String) -> Self {
-        Self { up: false, detail, session_lost_ms: None, members: Vec::new() }
+        Self { up: false, detail, session_lost_ms: None, members: Vec::new(), unfit_tables: Vec::new() }
     }
 }
 
@@ -121,13 +127,16 @@ impl Probes {
         if let Some((_, states)) = last.states.as_ref().filter(|(when, states)| when.elapsed() < states.max_age()) {
             return Arc::clone(states);
         }
-        let (mysql, redis, mut zookeeper) = tokio::join!(
+        let (mut mysql, redis, mut zookeeper) = tokio::join!(
             probe_state(probe_mysql(ctx)),
             probe_state(probe_redis(ctx, &mut last.redis_writer)),
             probe_state(probe_zookeeper(ctx))
         );
         zookeeper.session_lost_ms =
             last.session.session_lost_for_ms(ctx.zk.session().ok().map(|client| client.session_id().0));
+        if mysql.up {
+            mysql.unfit_tables = ctx.local.of::<LastUnfitTables>().get();
+        }
         let states = Arc::new(States { mysql, redis, zookeeper });
         last.states = Some((Instant::now(), Arc::clone(&states)));
         states
@@ -168,9 +177,12 @@ impl States {
         if self.all_up() { MAX_CACHE_AGE } else { MAX_CACHE_AGE_WHILE_DOWN }
     }
 
-    /// The strategies that cannot work now, because a server that they need is down.
+    /// The strategies that cannot work now, because a server that they need is down, or a table has no transactions.
     pub(crate) fn blocked_strategies(&self) -> Vec<&'static str> {
-        let waits = |s: &&stock::Strategy| s.spec.needs.iter().any(|server| !self.of(*server).up);
+        let waits = |s: &&stock::Strategy| {
+            s.spec.needs.iter().any(|server| !self.of(*server).up)
+                || self.mysql.unfit_tables.iter().any(|table| s.rests_on(table))
+        };
         stock::ALL.iter().filter(waits).map(|s| s.slug).collect()
     }
 }
@@ -178,7 +190,9 @@ impl States {
 /// Runs the probe of a server; one that fails or takes longer than [`PROBE_TIMEOUT`] makes the state down.
 async fn probe_state(probe: impl Future<Output = Result<(String, Vec<NamedServer>), Error>>) -> State {
     match timeout(PROBE_TIMEOUT, probe).await {
-        Ok(Ok((detail, members))) => State { up: true, detail, session_lost_ms: None, members },
+        Ok(Ok((detail, members))) => {
+            State { up: true, detail, session_lost_ms: None, members, unfit_tables: Vec::new() }
+        }
         Ok(Err(error)) => State::down(public_detail(&error)),
         Err(_) => State::down(format!("no answer within {} ms", PROBE_TIMEOUT.as_millis())),
     }
@@ -206,17 +220,25 @@ fn named_server(members: &[String], at: &str, role: Role) -> Option<NamedServer>
     Some(NamedServer { name: name.to_owned(), role })
 }
 
-/// The version of MySQL, and the named nodes of its cluster. A server that does not take writes is an error.
+/// The version of MySQL with its unfit tables, and the named nodes of its cluster. A server that does not take writes, or whose
+/// sessions have other settings than the strategies need, is an error.
 async fn probe_mysql(ctx: &Ctx) -> Result<(String, Vec<NamedServer>), Error> {
     let mut conn = ctx.admin_pool.conn(PROBE_TIMEOUT).await?;
-    let version = sqlx::query_scalar("SELECT VERSION()").fetch_one(&mut *conn).await?;
+    let version: String = sqlx::query_scalar("SELECT VERSION()").fetch_one(&mut *conn).await?;
     let node = conn.fetch_all(NODE_STATUS).await?;
     let said = |row: &MySqlRow| -> sqlx::Result<_> { Ok((row.try_get(0)?, row.try_get(1)?)) };
     let node = node.iter().map(said).collect::<Result<_, _>>()?;
     match takes_writes(&node) {
         true => {
             conn.ask_for_writes().await?;
+            let settings = other_settings(&mut conn).await?;
+            let unfit = unfit_tables(&mut conn).await?;
             conn.done();
+            if let Some(others) = settings {
+                return Err(Error::refused(Server::MySql, others, "found by the probe"));
+            }
+            let version = unfit.iter().fold(version, |said, table| format!("{said}; {table}"));
+            ctx.local.of::<LastUnfitTables>().set(unfit);
             let member = |(at, role)| named_server(&ctx.config.cluster.members, at, role);
             Ok((version, galera_nodes(&node).filter_map(member).collect()))
         }

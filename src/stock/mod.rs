@@ -7,6 +7,7 @@
 //!
 //! Read in the course's order: `none`, `mutex`, `single_update`, …
 
+pub mod assumptions;
 mod fenced;
 mod merged;
 mod product;
@@ -32,6 +33,7 @@ use serde::Serialize;
 use std::{fmt, future::Future, sync::LazyLock, time::Duration};
 use utoipa::ToSchema;
 
+pub(crate) use assumptions::LastUnfitTables;
 pub use product::{check_product, check_product_was_there};
 pub use strategies::mine::stages;
 pub(crate) use strategies::{
@@ -143,14 +145,18 @@ impl Strategy {
     }
 
     /// Takes one piece. The console shows a request with a name arrive, enter and leave.
-    /// Errors: as the strategy's own: [`Error::SoldOut`], [`Error::Timeout`] and the others.
+    /// Errors: as the strategy's own: [`Error::SoldOut`], [`Error::Timeout`] and the others; [`Error::Refuses`] if its promise
+    /// does not hold on a table.
     /// Cancel safety: dropping it leaves no lock behind; the piece may be sold or not.
     pub async fn deduct(&self, ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
         let is_shown = job.show_on_console();
         if is_shown {
             job.say(format_args!("来了：{}", self.slug));
         }
-        let outcome = (self.spec.deduct)(ctx, job).await;
+        let outcome = match ctx.local.of::<LastUnfitTables>().first_under(self) {
+            Some(unfit) => Err(Error::refused(Server::MySql, unfit.to_string(), "found by the probe")),
+            None => (self.spec.deduct)(ctx, job).await,
+        };
         if is_shown {
             match &outcome {
                 Ok(Deduction { remaining: Some(left), .. }) => job.say(format_args!("买到了，还剩 {left} 件")),

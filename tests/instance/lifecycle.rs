@@ -245,3 +245,73 @@ async fn an_instance_without_writes_is_not_ready() -> Result<()> {
     lab.stop().await;
     Ok(())
 }
+
+/// A strategy whose promise rests on transactions is refused on a table whose engine has none, by the instance and by
+/// `oversell doctor`; one that needs none goes on selling. On InnoDB all sell, whatever the server's defaults for sessions.
+#[apply(test!)]
+async fn a_table_without_transactions_is_refused_by_name() -> Result<()> {
+    let mut lab = labs::full_lab().await?;
+    let instance = lab.addresses().instances[0].clone();
+    let (url, mysql) = (instance.url.clone(), lab.addresses().mysql.url.clone());
+    put_stock(&url, STOCK).await?;
+    let ready = async || -> Result<(StatusCode, serde_json::Value)> {
+        let answer = http::client().get(format!("{url}/health/ready")).send().await?;
+        Ok((answer.status(), answer.json().await?))
+    };
+    let buy = async |slug: &str| http::ask(check_url(&url, slug, 0, 10_000)).await;
+    let doctor = async || -> Result<(Option<i32>, String)> {
+        let free = "doctor --http-port 0 --instances 0,0,0 --mysql-port 0 --redis-ports 0 --zookeeper-port 0";
+        let mut doctor = Command::new(env!("CARGO_BIN_EXE_oversell"));
+        doctor.args(free.split(' ')).env("OVERSELL__MYSQL__URL", &mysql).env("LC_ALL", "C.UTF-8");
+        let output = doctor.output().await?;
+        Ok((output.status.code(), String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned()))
+    };
+    let mut outsider = MySqlConnection::connect(&mysql).await?;
+    for (table, engine, refused, unaffected) in [
+        ("db_stock", "MyISAM", "select-for-update", "single-update"),
+        ("tb_lock", "MEMORY", "table-lock", "version-cas"),
+    ] {
+        outsider.execute(format!("ALTER TABLE {table} ENGINE = {engine}").as_str()).await?;
+        let named = format!("the engine of {table} is {engine}");
+        let is_named = async || {
+            let (status, body) = ready().await?;
+            let waits = |slug: &str| body["waiting"].as_array().is_some_and(|all| all.iter().any(|one| *one == slug));
+            let detail = body["servers"]["mysql"]["detail"].as_str().is_some_and(|detail| detail.contains(&named));
+            Ok(status == StatusCode::SERVICE_UNAVAILABLE && detail && waits(refused) && !waits(unaffected))
+        };
+        wait_until(&named, is_named).await?;
+        let (status, words) = buy(refused).await?;
+        ensure!(status == StatusCode::SERVICE_UNAVAILABLE && words.contains(&named), "{refused}: {status} {words}");
+        let (status, words) = buy(unaffected).await?;
+        ensure!(status == StatusCode::OK, "{unaffected}: {status} {words}");
+        let (code, words) = doctor().await?;
+        let names_them = [table, engine, refused].iter().all(|name| words.contains(name));
+        let names_others = words.contains(&format!(" {unaffected},")) || words.contains(&format!(" {unaffected} "));
+        ensure!(code == Some(2) && names_them && !names_others, "doctor: {code:?} {words}");
+        outsider.execute(format!("ALTER TABLE {table} ENGINE = InnoDB").as_str()).await?;
+        wait_until("it is ready again", async || Ok(ready().await?.0 == StatusCode::OK)).await?;
+        let (status, words) = buy(refused).await?;
+        ensure!(status == StatusCode::OK, "{refused} on InnoDB: {status} {words}");
+    }
+    for default in ["autocommit = 0", "TRANSACTION ISOLATION LEVEL READ UNCOMMITTED"] {
+        outsider.execute(format!("SET GLOBAL {default}").as_str()).await?;
+    }
+    lab.terminate(&instance.name).await?;
+    lab.restart(&instance.name).await?;
+    wait_until("it is ready", async || Ok(ready().await?.0 == StatusCode::OK)).await?;
+    let before = STOCK - http::stock(&url, Store::MySql).await?;
+    for slug in ["single-update", "version-cas", "table-lock", "table-lock-lease"] {
+        let (status, words) = buy(slug).await?;
+        ensure!(status == StatusCode::OK, "{slug} with other defaults: {status} {words}");
+    }
+    let count: i64 =
+        sqlx::query_scalar("SELECT CAST(count AS SIGNED) FROM db_stock WHERE id = 1").fetch_one(&mut outsider).await?;
+    ensure!(STOCK - count == before + 4, "{before} and 4 were sold, and {count} of {STOCK} are left");
+    let (code, words) = doctor().await?;
+    ensure!(code == Some(0), "doctor: {code:?} {words}");
+    for default in ["autocommit = 1", "TRANSACTION ISOLATION LEVEL REPEATABLE READ"] {
+        outsider.execute(format!("SET GLOBAL {default}").as_str()).await?;
+    }
+    labs::keep_for_next_test(lab);
+    Ok(())
+}

@@ -7,7 +7,7 @@ use oversell::{
     ctx::Ctx,
     error::Error,
     section::{Deduction, Job, Pause, Point},
-    stock::{self, Store, Strategy},
+    stock::{self, Store, Strategy, assumptions::other_settings},
     stock_admin,
 };
 use oversell_lab::{
@@ -276,6 +276,44 @@ async fn a_named_lock_goes_with_its_connection(servers: &Servers) -> Result<()> 
         (Err(Error::Unknown { .. }), 1) => Ok(()),
         other => bail!("the late holder and what left the shelf: {other:?}"),
     }
+}
+
+/// MySQL takes 64 characters as the name of a lock, and a database has up to 64 itself.
+#[apply(test!)]
+async fn a_long_database_name_has_a_named_lock_too(servers: &Servers) -> Result<()> {
+    let name = format!("shop_{}", "x".repeat(55));
+    let (mut outsider, ctx) = servers.database(&name).await?;
+    migrate(&ctx).await;
+    let (holder, _, between) = stopped(&ctx, "mysql-named-lock", Job::new(1, NOW, TEST_WAIT_LIMIT)).await?;
+    let held = "SELECT IS_USED_LOCK(CONCAT(LEFT(SHA2(DATABASE(), 256), 38), '.stock')) IS NOT NULL";
+    let is_held: bool = sqlx::query_scalar(held).fetch_one(&mut outsider).await?;
+    let second = Job::new(1, NOW, WAIT_LIMIT);
+    let second = (stock::find("mysql-named-lock").context("no strategy")?.spec.deduct)(&ctx, &second).await;
+    between.resume();
+    holder.await??;
+    ensure!(is_held, "the lock has another name");
+    ensure!(matches!(second, Err(Error::Timeout { .. })), "beside the holder: {second:?}");
+    buy(&ctx, "mysql-named-lock", 1).await?;
+    ensure!(!sqlx::query_scalar::<_, bool>(held).fetch_one(&mut outsider).await?, "it was not released");
+    Ok(())
+}
+
+/// Other settings than the strategies need are named: the twin of a pool that sets them.
+#[apply(test!)]
+async fn other_settings_of_a_session_are_named(servers: &Servers) -> Result<()> {
+    let ctx = servers.with(|_| ());
+    let mut conn = ctx.mysql(TEST_WAIT_LIMIT).await?;
+    let said = other_settings(&mut conn).await?;
+    ensure!(said.is_none(), "{said:?}");
+    for (setting, named) in [
+        ("autocommit = 0", "autocommit is OFF"),
+        ("TRANSACTION ISOLATION LEVEL READ COMMITTED", "isolation is READ-COMMITTED"),
+    ] {
+        conn.execute(format!("SET SESSION {setting}").as_str()).await?;
+        let said = other_settings(&mut conn).await?;
+        ensure!(said.as_ref().is_some_and(|said| said.contains(named)), "{setting}: {said:?}");
+    }
+    Ok(())
 }
 
 /// §1.2 and §4 as in the course: with rows, one of them a held lock.

@@ -1,5 +1,6 @@
 //! The command line: one subcommand for each thing that `oversell` does.
 
+mod database;
 mod help;
 
 use crate::{
@@ -227,7 +228,10 @@ async fn run(command: Command, stop: CancellationToken) -> Result<(), Failure> {
             open_outputs(&args)?;
             with_lab(lab, 0, stop, |at, _, stop| load::judge::run(args, at, stop)).await
         }
-        Command::Doctor(args) => lab::doctor::run(args),
+        Command::Doctor(args) => {
+            let database = database::check().await;
+            lab::doctor::run(args).and(database)
+        }
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut command_line(), "oversell", &mut script);

@@ -121,7 +121,8 @@ impl MySqlOptions {
             servers,
             connections: 10,
             process: Process::new(),
-            variables: Vec::new(),
+            // A lock's row is committed by the statement that writes it, whatever the server's default.
+            variables: vec!["SET SESSION autocommit = 1".into()],
             observer: Observer::default(),
             runtime: None,
         }

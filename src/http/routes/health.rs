@@ -38,7 +38,7 @@ pub(in crate::http) struct Live {
 pub(in crate::http) struct Ready {
     #[schema(example = "8000")]
     instance: String,
-    /// Whether every server is there.
+    /// Whether every strategy can work.
     ready: bool,
     #[schema(value_type = States)]
     servers: Arc<States>,
@@ -79,11 +79,11 @@ pub(in crate::http) async fn live(State(app): State<AppState>) -> Json<Live> {
     Json(Live { instance: app.ctx.instance.clone(), status: "live" })
 }
 
-/// Which servers are there, and which strategies wait for one that is not.
+/// Which servers are there, and which strategies wait for one that is not, or for a table with transactions.
 #[utoipa::path(get, path = "/health/ready", tag = "operating", params(ReadyQuery),
     responses(
         (status = 200, description = "Every server is there", body = Ready),
-        (status = 503, description = "A server that a strategy needs is missing", body = Ready),
+        (status = 503, description = "A server that a strategy needs is missing, or a table has no transactions", body = Ready),
     ))]
 pub(in crate::http) async fn ready(
     State(app): State<AppState>,

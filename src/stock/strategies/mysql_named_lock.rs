@@ -18,10 +18,17 @@ pub(super) const STRATEGY: StrategySpec = StrategySpec {
     deduct: |ctx, job| Box::pin(deduct(ctx, job)),
 };
 
+/// The name of the lock, for this database and product. MySQL takes 64 characters, of which a product has at most 25; a longer
+/// name of a database is replaced by its hash.
+macro_rules! name {
+    () => {
+        "CONCAT(IF(CHAR_LENGTH(DATABASE()) > 38, LEFT(SHA2(DATABASE(), 256), 38), DATABASE()), '.', ?)"
+    };
+}
 /// Takes the lock: 1 if it was acquired, 0 after this many seconds without it.
-const LOCK: &str = "SELECT GET_LOCK(CONCAT(DATABASE(), '.', ?), ?)";
+const LOCK: &str = concat!("SELECT GET_LOCK(", name!(), ", ?)");
 /// Releases the lock: 1 if it was ours, 0 if it is another connection's, NULL if it was free.
-const UNLOCK: &str = "SELECT RELEASE_LOCK(CONCAT(DATABASE(), '.', ?))";
+const UNLOCK: &str = concat!("SELECT RELEASE_LOCK(", name!(), ")");
 
 /// Takes the lock, sells, and releases it, on one connection.
 async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {

@@ -1,0 +1,128 @@
+//! What the strategies assume of MySQL, asked of the server itself.
+//!
+//! 1. The engine of a table has transactions: that of `db_stock` if a strategy sells in one, that of `tb_lock` if its lock is a
+//!    row there ([`unfit_tables`]). Without them FOR UPDATE locks nothing and ROLLBACK undoes nothing, and no statement warns;
+//!    docs/engines.md has the figures. A strategy that rests on such a table is refused.
+//! 2. A session commits each statement by itself, at REPEATABLE READ, and waits for a row that has changed. The pools set
+//!    that (`ctx.rs`), and what stands between them and the server might undo it ([`other_settings`]).
+
+use super::{Promise, Strategy};
+use crate::section::Name;
+use oversell_lock::mysql::Conn;
+use parking_lot::RwLock;
+use serde::{Deserialize, Serialize};
+use sqlx::{Executor, Row as _};
+use std::fmt;
+use utoipa::ToSchema;
+
+/// The tables that strategies rest on, if their engine has no transactions. A table that is just being altered is not listed.
+const UNFIT_TABLES: &str = "SELECT CONVERT(TABLE_NAME USING utf8mb4), CONVERT(ENGINE USING utf8mb4) \
+    FROM information_schema.TABLES JOIN information_schema.ENGINES USING (ENGINE) \
+    WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME IN ('db_stock', 'tb_lock') AND COALESCE(TRANSACTIONS, 'NO') <> 'YES' \
+    ORDER BY 1";
+
+/// MySQL knows one name of the isolation level, MariaDB the other one or both.
+const READ_SETTINGS: &str = "SHOW SESSION VARIABLES WHERE Variable_name IN \
+    ('autocommit', 'innodb_snapshot_isolation', 'transaction_isolation', 'tx_isolation')";
+
+/// A table whose engine has no transactions.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct UnfitTable {
+    #[schema(example = "db_stock")]
+    pub table: String,
+    #[schema(example = "MyISAM")]
+    pub engine: String,
+}
+
+impl fmt::Display for UnfitTable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { table, engine } = self;
+        write!(f, "the engine of {table} is {engine}, without transactions: ALTER TABLE {table} ENGINE = InnoDB")
+    }
+}
+
+/// The unfit tables as this instance last saw them.
+#[derive(Debug, Default)]
+pub(crate) struct LastUnfitTables(RwLock<Vec<UnfitTable>>);
+
+impl LastUnfitTables {
+    pub(crate) fn get(&self) -> Vec<UnfitTable> {
+        self.0.read().clone()
+    }
+
+    pub(crate) fn set(&self, tables: Vec<UnfitTable>) {
+        *self.0.write() = tables;
+    }
+
+    /// The first one that the promise of this strategy rests on.
+    pub(super) fn first_under(&self, strategy: &Strategy) -> Option<UnfitTable> {
+        self.0.read().iter().find(|table| strategy.rests_on(table)).cloned()
+    }
+}
+
+/// Reads which tables of the connection's database have an engine without transactions.
+pub async fn unfit_tables(conn: &mut Conn) -> sqlx::Result<Vec<UnfitTable>> {
+    let tables = sqlx::query_as(UNFIT_TABLES).fetch_all(&mut **conn).await?.into_iter();
+    Ok(tables.map(|(table, engine)| UnfitTable { table, engine }).collect())
+}
+
+/// Reads which settings of this session are not what the strategies need, in words; `None` if all are.
+pub async fn other_settings(conn: &mut Conn) -> sqlx::Result<Option<String>> {
+    let mut others = Vec::new();
+    for row in conn.fetch_all(READ_SETTINGS).await? {
+        let (name, value): (String, String) = (row.try_get(0)?, row.try_get(1)?);
+        let needed = match &*name {
+            "autocommit" => "ON",
+            "innodb_snapshot_isolation" => "OFF",
+            _ => "REPEATABLE-READ",
+        };
+        if value != needed {
+            others.push(format!("{name} is {value} in its sessions, and must be {needed}"));
+        }
+    }
+    Ok((!others.is_empty()).then(|| others.join("; ")))
+}
+
+impl Strategy {
+    /// Whether its promise does not hold on this table.
+    pub fn rests_on(&self, unfit: &UnfitTable) -> bool {
+        let uses = match &*unfit.table {
+            "db_stock" => self.begins_transaction(),
+            _ => self.spec.names.iter().any(|name| matches!(name, Name::TableLock(_))),
+        };
+        uses && self.spec.promise != Promise::Unsafe
+    }
+
+    /// Whether its file begins a transaction, or the file of the strategy that it varies.
+    fn begins_transaction(&self) -> bool {
+        let varies = |base: &Strategy| self.source.contains(&format!("..{}::STRATEGY", base.slug.replace('-', "_")));
+        self.source.contains("mysql::begin(") || super::ALL.iter().any(|base| varies(base) && base.begins_transaction())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn resting_on(table: &str) -> Vec<&'static str> {
+        let unfit = UnfitTable { table: table.into(), engine: "MyISAM".into() };
+        super::super::ALL.iter().filter(|strategy| strategy.rests_on(&unfit)).map(|strategy| strategy.slug).collect()
+    }
+
+    #[test]
+    fn what_rests_on_transactions_is_known_from_its_code() {
+        let mut in_transaction = resting_on("db_stock");
+        in_transaction.sort_unstable();
+        assert_eq!(
+            in_transaction,
+            [
+                "select-for-update",
+                "select-for-update-retried",
+                "select-share",
+                "single-update-buckets",
+                "single-update-node-buckets"
+            ]
+        );
+        assert!(resting_on("tb_lock").starts_with(&["table-lock"]), "{:?}", resting_on("tb_lock"));
+    }
+}
