@@ -31,7 +31,7 @@ demo: PROFILE = demo
 demo: build ## the course's main claims on real servers, with a verdict each, and target/course.html
 	$(OVERSELL) course --lab --quick --html target/course.html --json target/course.json
 
-lab: build ## servers, three instances and nginx, until Ctrl-C; LAB='--ways --replica' for the races that cut links or promote a replica
+lab: build ## servers, three instances and nginx, until Ctrl-C; LAB='--links --replica' for the races that cut links or promote a replica
 	$(OVERSELL) lab $(LAB)
 
 # The unit tests wait for labs and for rounds of loads: eight at a time keep two cores busy.

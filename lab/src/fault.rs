@@ -77,7 +77,6 @@ pub struct Breakable {
     /// Servers and instances.
     pub members: Vec<Member>,
     /// The links from instances to servers, if the lab has them, and that of the replica to the main Redis.
-    #[serde(rename = "ways")]
     pub links: Vec<Link>,
     /// Where phones reach the page, in a lab for a class (`--lan`) that is in a network.
     #[schema(example = "http://192.168.1.5:8080")]

@@ -117,13 +117,12 @@ pub enum Twin {
 
 /// Where a load goes: to one instance, or to three behind nginx.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Target {
     #[default]
-    #[serde(rename = "one")]
-    OneInstance,
+    One,
     /// Three instances, through nginx.
-    #[serde(rename = "three")]
-    ThreeBehindNginx,
+    Three,
 }
 
 /// One side of a comparison of rates: `RateSide::on_one_instance("mutex")`, or `RateSide { threads: 8, ..RateSide::on_one_instance("mutex") }`.
@@ -148,8 +147,8 @@ impl Target {
     /// The name of the target for people.
     pub const fn words(self) -> Bilingual {
         match self {
-            Self::OneInstance => Bilingual::of("一个实例", "one instance"),
-            Self::ThreeBehindNginx => Bilingual::of("三个实例", "three instances"),
+            Self::One => Bilingual::of("一个实例", "one instance"),
+            Self::Three => Bilingual::of("三个实例", "three instances"),
         }
     }
 }
@@ -157,7 +156,7 @@ impl Target {
 impl RateSide {
     /// 100 connections to one instance.
     pub const fn on_one_instance(strategy: &'static str) -> Self {
-        Self { strategy, target: Target::OneInstance, threads: 100 }
+        Self { strategy, target: Target::One, threads: 100 }
     }
 }
 

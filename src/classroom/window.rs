@@ -136,7 +136,6 @@ pub(super) struct LockVisit {
 /// One step of a visit.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct VisitStep {
-    #[serde(rename = "did")]
     pub action: VisitAction,
     #[schema(example = "fairLock")]
     pub lock: String,
@@ -149,11 +148,8 @@ pub struct VisitStep {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum VisitAction {
-    #[serde(rename = "came")]
     Arrived,
-    #[serde(rename = "took")]
     Acquired,
-    #[serde(rename = "left")]
     Released,
 }
 

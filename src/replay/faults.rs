@@ -82,17 +82,17 @@ impl Need {
                 ),
             ),
             Self::Links => (
-                has("ways"),
+                has("links"),
                 Bilingual::of(
-                    "要能断开网络：按 Ctrl-C 停下实验环境，再输入 make lab LAB='--ways --replica'（或 oversell lab 加这两个选项）",
-                    "this race cuts links: end the lab with Ctrl-C, and type make lab LAB='--ways --replica' (or oversell lab with these two options)",
+                    "要能断开网络：按 Ctrl-C 停下实验环境，再输入 make lab LAB='--links --replica'（或 oversell lab 加这两个选项）",
+                    "this race cuts links: end the lab with Ctrl-C, and type make lab LAB='--links --replica' (or oversell lab with these two options)",
                 ),
             ),
             Self::Replica => (
                 has("replica"),
                 Bilingual::of(
-                    "要有从节点和 Sentinel：按 Ctrl-C 停下实验环境，再输入 make lab LAB='--ways --replica'（或 oversell lab 加这两个选项）",
-                    "this race needs a replica and a Sentinel: end the lab with Ctrl-C, and type make lab LAB='--ways --replica' (or oversell lab with these two options)",
+                    "要有从节点和 Sentinel：按 Ctrl-C 停下实验环境，再输入 make lab LAB='--links --replica'（或 oversell lab 加这两个选项）",
+                    "this race needs a replica and a Sentinel: end the lab with Ctrl-C, and type make lab LAB='--links --replica' (or oversell lab with these two options)",
                 ),
             ),
             Self::Nodes => (
@@ -105,8 +105,8 @@ impl Need {
             Self::Clocks => (
                 has("clocks"),
                 Bilingual::of(
-                    "要能拨动 Redis 节点的时钟：用 oversell lab --ways 启动，它启动时会说这个 Redis 行不行",
-                    "the clock of a Redis node jumps in this race: start the lab with --ways; it says at its start whether its Redis can",
+                    "要能拨动 Redis 节点的时钟：用 oversell lab --links 启动，它启动时会说这个 Redis 行不行",
+                    "the clock of a Redis node jumps in this race: start the lab with --links; it says at its start whether its Redis can",
                 ),
             ),
         };

@@ -54,7 +54,7 @@ fn first_of_each_kind() -> Lessons {
 #[apply(test!)]
 #[over(parts())]
 async fn every_line_prints_what_the_lesson_says(lessons: Lessons) -> Result<()> {
-    let options = ["--instances=0,0,0", "--redis-ports=0,0,0,0,0", "--ways", "--replica"];
+    let options = ["--instances=0,0,0", "--redis-ports=0,0,0,0,0", "--links", "--replica"];
     labs::with_lab_command(&options, async |lab_json: &Path, at: Addresses| {
         let fault = format!("oversell lab fault --lab-json {}", lab_json.display());
         let placeholders = Placeholders::of_lab(&at).with_fault(&fault);

@@ -27,7 +27,7 @@ async fn an_impossible_fault_is_refused_with_a_reason() -> Result<()> {
             ("pause", near.name.as_str(), 400, "is asked itself"),
             ("pause", "nginx", 400, "member: must be one of"),
             ("start", "redis-2", 409, "redis-2 runs already"),
-            ("cut", "redis", 409, "`oversell lab --ways`"),
+            ("cut", "redis", 409, "`oversell lab --links`"),
             ("promote", "redis-2", 409, "can be promoted"),
         ] {
             let (code, body) = inject(action, member).await?;

@@ -108,7 +108,7 @@ async fn by_hand(lab_json: &Path, start: Addresses) -> Result<()> {
     ensure!(!status(now()?.redis[1].pid).is_empty(), "redis-2 was to run again, and lab.json to say so");
     let members = "the lab has no redis-3; it has mysql, zookeeper, redis, redis-2, ";
     expect("kill", "redis-3", 2, members).await?;
-    expect("cut", "redis", 2, "`oversell lab --ways`").await?;
+    expect("cut", "redis", 2, "`oversell lab --links`").await?;
 
     let control = start.control.context("the lab accepts no faults")?;
     let fault = format!(r#"{{"action":"kill","member":"{}","by_ms":0}}"#, instance.name);

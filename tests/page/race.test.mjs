@@ -212,7 +212,7 @@ describe('the race of a lesson', () => {
     assert.ok(cannot.length > 3);
     assert.deepEqual(cannot.filter((race) => [race.cannot.zh, race.cannot.en].some((why) => !/make lab(?! --)/.test(why))).map(({ lesson }) => lesson), []);
     // What cuts links or promotes a replica takes more than a plain lab.
-    assert.equal(cannot.filter(({ cannot: { zh } }) => zh.includes("make lab LAB='--ways --replica'")).length, 6);
+    assert.equal(cannot.filter(({ cannot: { zh } }) => zh.includes("make lab LAB='--links --replica'")).length, 6);
     const tab = await suite.openTab('#/2.8');
     for (const { lesson, cannot: { zh } } of cannot) {
       await tab.go(lesson);

@@ -51,7 +51,7 @@ const HEADLESS_SHELL = '/usr/bin/chromium-headless-shell';
  * meanwhile, and the run has another verdict.
  * @type {[string[], Record<string, string>]}
  */
-export const BREAKABLE = [['--ways', '--replica', '--redis-ports=0,0,0,0,0'], { OVERSELL__SERVER__HEADER_TIMEOUT_MS: '60000' }];
+export const BREAKABLE = [['--links', '--replica', '--redis-ports=0,0,0,0,0'], { OVERSELL__SERVER__HEADER_TIMEOUT_MS: '60000' }];
 
 /** The labs of this process by their options, and how many suites still need each. @type {Map<string, {suite: Suite, users: number}>} */
 const labs = new Map();

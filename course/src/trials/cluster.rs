@@ -92,16 +92,16 @@ impl OwnLab {
 /// The name of a target in a load.
 pub(super) const fn target_name(target: Target) -> &'static str {
     match target {
-        Target::OneInstance => ONE_INSTANCE,
-        Target::ThreeBehindNginx => THREE_BEHIND_NGINX,
+        Target::One => ONE_INSTANCE,
+        Target::Three => THREE_BEHIND_NGINX,
     }
 }
 
 impl Cluster {
     /// Wraps the cluster that a command has found. Fails if an address is not known or, outside a lab, both are the same.
     pub(super) fn new(found: target::Cluster, quick: bool, stop: CancellationToken) -> Result<Self, Failure> {
-        let http = found.address(target_name(Target::ThreeBehindNginx))?.trim_end_matches('/').to_owned();
-        let one = found.address(target_name(Target::OneInstance))?.trim_end_matches('/').to_owned();
+        let http = found.address(target_name(Target::Three))?.trim_end_matches('/').to_owned();
+        let one = found.address(target_name(Target::One))?.trim_end_matches('/').to_owned();
         if found.lab.is_none() && http == one {
             return Err(unusable_localized!(
                 "--http 和 --instance 都是 {http}：--http 要给几个实例前面的负载均衡",
@@ -144,8 +144,8 @@ impl Cluster {
 
     pub(crate) fn address(&self, target: Target) -> &str {
         match target {
-            Target::OneInstance => self.one_instance(),
-            Target::ThreeBehindNginx => self.nginx(),
+            Target::One => self.one_instance(),
+            Target::Three => self.nginx(),
         }
     }
 

@@ -44,7 +44,7 @@ pub(super) struct LabKind {
 
 /// Three ZooKeeper servers, and five Redis nodes, of which the main one has a replica.
 pub(super) const REPLICATED: LabKind =
-    LabKind { options: "--instances 0,0 --redis-ports 0,0,0,0,0 --zookeeper 3 --ways --replica", setting: None };
+    LabKind { options: "--instances 0,0 --redis-ports 0,0,0,0,0 --zookeeper 3 --links --replica", setting: None };
 /// Three ZooKeeper servers.
 pub(super) const ENSEMBLE: LabKind =
     LabKind { options: "--instances 0,0 --redis-ports 0 --zookeeper 3", setting: None };

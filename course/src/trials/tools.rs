@@ -25,9 +25,7 @@ pub(super) async fn send_command<T: FromRedisValue>(
 /// Describes a load: `mutex，三个实例：卖出 5000 件，库存减少 4321 件，超卖 679 件。`
 pub(super) fn describe_sale(row: &Row) -> Words {
     let (sold, gone, over) = (row.counts.sold, row.pieces_gone(), row.oversold);
-    let Bilingual { zh, en } =
-        if row.target == target_name(Target::OneInstance) { Target::OneInstance } else { Target::ThreeBehindNginx }
-            .words();
+    let Bilingual { zh, en } = if row.target == target_name(Target::One) { Target::One } else { Target::Three }.words();
     let errors = row.counts.failed();
     let (mut more_zh, mut more_en) = (format!("超卖 {over} 件"), format!("{over} oversold"));
     if errors > 0 {

@@ -48,7 +48,7 @@ Examples:
   oversell lab fault kill redis-3   kill -9
   oversell lab fault start redis-3  again on its port, with what it had kept of its data
 
-In a lab that was started with --ways:
+In a lab that was started with --links:
   oversell lab fault cut 8100-redis      instance 8100 reaches redis no longer; the others do
   oversell lab fault cut redis           nobody does
   oversell lab fault slow mysql --by 200ms
@@ -70,7 +70,7 @@ In a lab that was started with --sentinels 3:
 The members are mysql, mysql-2 …, redis, redis-2 …, replica, replica-2 …, sentinel, sentinel-2 …,
 zookeeper, zookeeper-2 …, nginx, and the instances by their names.";
 
-/// Breaks a lab that runs, by hand: pauses, kills and starts its members, cuts its ways, moves clocks, promotes its
+/// Breaks a lab that runs, by hand: pauses, kills and starts its members, cuts its links, moves clocks, promotes its
 /// replica.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]

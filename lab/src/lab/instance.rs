@@ -91,7 +91,7 @@ pub(super) struct LabInstance {
 }
 
 /// What an instance is told of the faults of its lab: where to ask for them, the lab's file of addresses, and what this lab can
-/// do besides kill and pause: `ways` (cut links), `replica` (promote it), `clocks` (let clocks of Redis nodes jump).
+/// do besides kill and pause: `links` (they can be cut), `replica` (promote it), `clocks` (let clocks of Redis nodes jump).
 #[derive(Debug)]
 pub(super) struct FaultControl {
     pub(super) control: Control,

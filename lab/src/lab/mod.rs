@@ -152,7 +152,7 @@ impl Lab {
     pub async fn jump(&self, node: &str, by: Duration) -> Result<(), Failure> {
         self.member(node)?.running_process()?;
         let clock = self.clock(node).ok_or_else(|| {
-            let none = "its clock cannot jump: only Redis nodes of `oversell lab --ways` can, and the lab says at its start if they cannot";
+            let none = "its clock cannot jump: only Redis nodes of `oversell lab --links` can, and the lab says at its start if they cannot";
             unusable!("{node}: {none}")
         })?;
         clock.set_offset(by)?;
@@ -288,7 +288,7 @@ impl Lab {
     fn unknown_link(&self, name: &str) -> Failure {
         let links: Vec<_> = self.links.iter().map(|link| link.name()).collect();
         Failure::Unusable(match links.is_empty() {
-            true => "this lab has no links that can be cut: start one with `oversell lab --ways`".to_owned(),
+            true => "this lab has no links that can be cut: start one with `oversell lab --links`".to_owned(),
             false => {
                 format!(
                     "the lab has no link {name}; it has {}; the name of a server means the links of all instances",

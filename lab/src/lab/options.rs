@@ -50,7 +50,7 @@ pub struct Options {
     /// printed
     #[arg(long)]
     pub lan: bool,
-    /// For a class: --lan, --ways and --replica, a code that phones read, and an address at which the teacher's browser has
+    /// For a class: --lan, --links and --replica, a code that phones read, and an address at which the teacher's browser has
     /// the token
     #[arg(long, conflicts_with = "sentinels")]
     pub class: bool,
@@ -77,9 +77,9 @@ pub struct Options {
     pub zookeeper_port: u16,
     /// Lead each instance to each server through the lab, so that `oversell lab fault cut` can cut it off: it costs
     /// some speed
-    #[arg(long = "ways")]
+    #[arg(long)]
     pub links: bool,
-    /// Give the main Redis a replica, and a Redis Sentinel that promotes it when the main one is gone; with --ways
+    /// Give the main Redis a replica, and a Redis Sentinel that promotes it when the main one is gone; with --links
     #[arg(long)]
     pub replica: bool,
     /// Give the main Redis two replicas and this many Sentinels, which the instances ask who leads, and which promote a

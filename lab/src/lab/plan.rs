@@ -338,7 +338,7 @@ impl Options {
 
     /// The kinds of faults that this lab can inject and others cannot, as [`FaultControl`] has them.
     fn fault_kinds(&self, has_clocks: bool) -> Vec<&'static str> {
-        let has = [("ways", self.has_links()), ("replica", self.replica), ("clocks", has_clocks)];
+        let has = [("links", self.has_links()), ("replica", self.replica), ("clocks", has_clocks)];
         has.into_iter().filter_map(|(kind, has)| has.then_some(kind)).collect()
     }
 

@@ -30,8 +30,8 @@ pub(in crate::http) struct LabView {
     owned: bool,
     /// Why not.
     why: Option<Bilingual>,
-    /// Further kinds of members: `ways`, `replica`.
-    #[schema(example = json!(["ways"]))]
+    /// Further kinds of members: `links`, `replica`.
+    #[schema(example = json!(["links"]))]
     kinds: Vec<String>,
     #[serde(flatten)]
     breakable: Breakable,

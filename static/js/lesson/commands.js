@@ -52,7 +52,7 @@ export function draw({ id, byHand, startsLab }, alone, allowed) {
 }
 
 /** Options of the lab that some commands need. */
-const LAB_OPTIONS = [{ with: '--replica', like: /replica/ }, { with: '--ways', like: /lab fault (--lab-json \S+ )?(cut|slow|expire) / }];
+const LAB_OPTIONS = [{ with: '--replica', like: /replica/ }, { with: '--links', like: /lab fault (--lab-json \S+ )?(cut|slow|expire) / }];
 
 /** @param {Line & {number: number}} line @param {boolean} can */
 function lineItem({ number, run, expect, again }, can) {

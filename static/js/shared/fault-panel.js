@@ -12,7 +12,7 @@ import { currentLanguage, errorText, t } from './language.js';
 
 /** @typedef {{name: string, instance: boolean, state: 'running' | 'paused' | 'killed', can: string[]}} Member */
 /** @typedef {{name: string, instance: string, server: string, state: 'open' | 'cut' | 'slow'}} Link */
-/** @typedef {{owned: boolean, why: import('../lesson/course.js').Title | null, members: Member[], ways: Link[], phones: string | null}} Lab */
+/** @typedef {{owned: boolean, why: import('../lesson/course.js').Title | null, members: Member[], links: Link[], phones: string | null}} Lab */
 /** @typedef {{action: string, member: string}} Fault */
 
 const REFRESH_MS = 2000;
@@ -98,12 +98,12 @@ async function inject(nextFaults, doneMessage) {
 function faultsOf(all, member) {
   const own = member.can.map((action) => ({ label: t('fault', action), fault: { action, member: member.name } }));
   // A paused or killed instance reaches nobody anyway.
-  const its = all.ways.filter((way) => way.instance === member.name && MAIN_SERVERS.includes(way.server) && (member.state === 'running' || way.state !== 'open'));
+  const its = all.links.filter((way) => way.instance === member.name && MAIN_SERVERS.includes(way.server) && (member.state === 'running' || way.state !== 'open'));
   const from = its.map(({ name, server, state }) => {
     const action = state === 'open' ? 'cut' : 'mend';
     return { label: t('faultWay', action, server), fault: { action, member: name } };
   });
-  const to = all.ways.filter((way) => way.server === member.name && all.members.some((m) => m.instance && m.name === way.instance));
+  const to = all.links.filter((way) => way.server === member.name && all.members.some((m) => m.instance && m.name === way.instance));
   const actions = !to.length ? [] : to.every((way) => way.state === 'open') ? ['cut', 'slow'] : ['mend'];
   return [...own, ...from, ...actions.map((action) => ({ label: t('fault', action), fault: { action, member: member.name } }))];
 }
@@ -112,7 +112,7 @@ function faultsOf(all, member) {
 function repairsOf(all) {
   const [first] = all.members.filter((m) => m.name === 'redis' && m.can.includes('promote'));
   return [
-    ...all.ways.filter((way) => way.state !== 'open').map((way) => ({ action: 'mend', member: way.name })),
+    ...all.links.filter((way) => way.state !== 'open').map((way) => ({ action: 'mend', member: way.name })),
     ...all.members.filter((m) => m.state !== 'running').map((m) => ({ action: m.state === 'paused' ? 'resume' : 'start', member: m.name })),
     ...all.members.filter((m) => m.can.includes('mend')).map((m) => ({ action: 'mend', member: m.name })),
     ...(first ? [{ action: 'promote', member: 'redis' }] : []),
@@ -146,7 +146,7 @@ function redraw() {
   replaceKeepingFocus(membersBox, instancesFirst.map((m) => el('li', { 'data-state': m.state },
     button(m.name, m.state === 'running' ? m.name : `${m.name} ${t('memberState', m.state)}`, () => openPanel(m.name), m.name === openMember))));
   const member = all.members.find((m) => m.name === openMember);
-  const broken = all.ways.filter((way) => way.state !== 'open' && way.instance === openMember);
+  const broken = all.links.filter((way) => way.state !== 'open' && way.instance === openMember);
   const explanation = member ? `${member.name}${t('colon')}${t('memberMeans', member.state, member.instance)}${broken.map((way) => t('wayMeans', way.server, way.state)).join('')}` : '';
   const repairs = repairsOf(all);
   replaceKeepingFocus(actionBox, [

@@ -121,7 +121,7 @@ static ENGINES: [Engine; 7] = [
             "三个节点的 Galera，只写一个：`--galera 3 --writers one`",
             "Galera with three nodes, one of which is written: `--galera 3 --writers one`",
         ),
-        lab: "--instances 0,0,0 --redis-ports 0 --ways --galera 3 --writers one",
+        lab: "--instances 0,0,0 --redis-ports 0 --links --galera 3 --writers one",
         breaks: BrokenServer::MySql,
         faults: COMMON_FAULTS,
         strategies: STRATEGIES_IN_MYSQL,
@@ -132,7 +132,7 @@ static ENGINES: [Engine; 7] = [
             "三个节点的 Galera，每个都写：`--galera 3 --writers each`",
             "Galera with three nodes, each of which is written: `--galera 3 --writers each`",
         ),
-        lab: "--instances 0,0,0 --redis-ports 0 --ways --galera 3 --writers each",
+        lab: "--instances 0,0,0 --redis-ports 0 --links --galera 3 --writers each",
         breaks: BrokenServer::MySql,
         faults: COMMON_FAULTS,
         strategies: STRATEGIES_IN_MYSQL,
@@ -151,14 +151,14 @@ static ENGINES: [Engine; 7] = [
     Engine {
         id: ENSEMBLE_ID,
         title: Bilingual::of("三台 ZooKeeper：`--zookeeper 3`", "Three ZooKeeper servers: `--zookeeper 3`"),
-        lab: "--instances 0,0,0 --redis-ports 0 --ways --zookeeper 3",
+        lab: "--instances 0,0,0 --redis-ports 0 --links --zookeeper 3",
         breaks: BrokenServer::ZooKeeper,
         faults: COMMON_FAULTS,
         strategies: STRATEGIES_IN_ZOOKEEPER,
     },
 ];
 /// The options of a lab with one server of each kind.
-const SINGLE_SERVERS: &str = "--instances 0,0,0 --redis-ports 0 --ways";
+const SINGLE_SERVERS: &str = "--instances 0,0,0 --redis-ports 0 --links";
 // The ids of the engines that rules treat apart.
 const GALERA_EACH_ID: &str = "galera-each";
 const SENTINELS_ID: &str = "sentinels";

@@ -212,7 +212,7 @@ async fn few_then_most_fail(on: &Cluster, strategy: &'static str) -> Result<Obse
 async fn count_retries(on: &Cluster, strategy: &'static str, few: usize) -> Result<(f64, f64, Observation), NoVerdict> {
     let mut rows = Vec::new();
     for threads in [few, 100] {
-        let mut plan = on.course_load(strategy, Target::OneInstance);
+        let mut plan = on.course_load(strategy, Target::One);
         (plan.threads, plan.loops) = (threads, 2000 / threads);
         rows.push(on.send_load(plan).await?);
     }

@@ -70,7 +70,7 @@ fn page() -> String {
         side: RateSide { target, ..RateSide::on_one_instance("mutex") },
         per_sec: Spread::from_values([900.0, 1100.0]),
     };
-    let (first, second) = (rated(Target::ThreeBehindNginx), rated(Target::OneInstance));
+    let (first, second) = (rated(Target::Three), rated(Target::One));
     let ratio =
         Ratio { first, second, ratio: Spread::from_values([0.9, 1.2, 1.5]), failed: 0, says: RatioClaim::Faster };
     let cure = PlayedRace { cured: true, ..race() };
