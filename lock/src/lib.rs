@@ -110,7 +110,7 @@
 #![warn(missing_docs, clippy::missing_errors_doc)]
 // Many links lead to what features bring: they are checked with all of them.
 #![cfg_attr(
-    not(all(feature = "mysql", feature = "redis", feature = "tower", feature = "zookeeper")),
+    not(all(feature = "axum", feature = "mysql", feature = "redis", feature = "zookeeper")),
     allow(rustdoc::broken_intra_doc_links)
 )]
 // Without a server feature, leases and sessions are unused.
