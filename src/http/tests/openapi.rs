@@ -110,7 +110,7 @@ async fn references_lead_somewhere_and_operations_differ_in_name() {
 }
 
 /// Names that generated clients have already, from their language or its library: a schema of such a name does not compile.
-const NAMES_OF_LANGUAGES: [&str; 31] = [
+const NAMES_OF_LANGUAGES: [&str; 32] = [
     "Any",
     "Array",
     "Boolean",
@@ -130,6 +130,7 @@ const NAMES_OF_LANGUAGES: [&str; 31] = [
     "Map",
     "Number",
     "Object",
+    "Objects",
     "Optional",
     "Promise",
     "Record",

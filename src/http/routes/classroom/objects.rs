@@ -10,6 +10,7 @@ const SERVER_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// The objects; null if a server does not answer.
 #[derive(Debug, Serialize, ToSchema)]
+#[schema(as = LessonObjects)]
 pub(in crate::http) struct Objects {
     /// Free permits. A killed instance loses the permits of its visitors.
     #[schema(example = 3)]
