@@ -2,12 +2,10 @@
 //!
 //! 1. The engine of a table has transactions: that of `db_stock` if a strategy sells in one, that of `tb_lock` if its lock is a
 //!    row there ([`unfit_tables`]). Without them FOR UPDATE locks nothing and ROLLBACK undoes nothing, and no statement warns;
-//!    docs/engines.md has the figures. A strategy that rests on such a table is refused.
+//!    docs/engines.md has the figures. A strategy that rests on such a table is refused (`Strategy::deduct`).
 //! 2. A session commits each statement by itself, at REPEATABLE READ, and waits for a row that has changed. The pools set
 //!    that (`ctx.rs`), and what stands between them and the server might undo it ([`other_settings`]).
 
-use super::{Promise, Strategy};
-use crate::section::Name;
 use oversell_lock::mysql::Conn;
 use parking_lot::RwLock;
 use serde::{Deserialize, Serialize};
@@ -54,9 +52,9 @@ impl LastUnfitTables {
         *self.0.write() = tables;
     }
 
-    /// The first one that the promise of this strategy rests on.
-    pub(super) fn first_under(&self, strategy: &Strategy) -> Option<UnfitTable> {
-        self.0.read().iter().find(|table| strategy.rests_on(table)).cloned()
+    /// The first one that is so.
+    pub(super) fn find(&self, is_so: impl Fn(&UnfitTable) -> bool) -> Option<UnfitTable> {
+        self.0.read().iter().find(|table| is_so(table)).cloned()
     }
 }
 
@@ -81,48 +79,4 @@ pub async fn other_settings(conn: &mut Conn) -> sqlx::Result<Option<String>> {
         }
     }
     Ok((!others.is_empty()).then(|| others.join("; ")))
-}
-
-impl Strategy {
-    /// Whether its promise does not hold on this table.
-    pub fn rests_on(&self, unfit: &UnfitTable) -> bool {
-        let uses = match &*unfit.table {
-            "db_stock" => self.begins_transaction(),
-            _ => self.spec.names.iter().any(|name| matches!(name, Name::TableLock(_))),
-        };
-        uses && self.spec.promise != Promise::Unsafe
-    }
-
-    /// Whether its file begins a transaction, or the file of the strategy that it varies.
-    fn begins_transaction(&self) -> bool {
-        let varies = |base: &Strategy| self.source.contains(&format!("..{}::STRATEGY", base.slug.replace('-', "_")));
-        self.source.contains("mysql::begin(") || super::ALL.iter().any(|base| varies(base) && base.begins_transaction())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn resting_on(table: &str) -> Vec<&'static str> {
-        let unfit = UnfitTable { table: table.into(), engine: "MyISAM".into() };
-        super::super::ALL.iter().filter(|strategy| strategy.rests_on(&unfit)).map(|strategy| strategy.slug).collect()
-    }
-
-    #[test]
-    fn what_rests_on_transactions_is_known_from_its_code() {
-        let mut in_transaction = resting_on("db_stock");
-        in_transaction.sort_unstable();
-        assert_eq!(
-            in_transaction,
-            [
-                "select-for-update",
-                "select-for-update-retried",
-                "select-share",
-                "single-update-buckets",
-                "single-update-node-buckets"
-            ]
-        );
-        assert!(resting_on("tb_lock").starts_with(&["table-lock"]), "{:?}", resting_on("tb_lock"));
-    }
 }

@@ -34,6 +34,7 @@ use std::{fmt, future::Future, sync::LazyLock, time::Duration};
 use utoipa::ToSchema;
 
 pub(crate) use assumptions::LastUnfitTables;
+use assumptions::UnfitTable;
 pub use product::{check_product, check_product_was_there};
 pub use strategies::mine::stages;
 pub(crate) use strategies::{
@@ -144,6 +145,21 @@ impl Strategy {
         })
     }
 
+    /// Whether its promise does not hold on this table.
+    pub fn rests_on(&self, unfit: &UnfitTable) -> bool {
+        let uses = match &*unfit.table {
+            "db_stock" => self.begins_transaction(),
+            _ => self.spec.names.iter().any(|name| matches!(name, Name::TableLock(_))),
+        };
+        uses && self.spec.promise != Promise::Unsafe
+    }
+
+    /// Whether its file begins a transaction, or the file of the strategy that it varies.
+    fn begins_transaction(&self) -> bool {
+        let varies = |base: &Strategy| self.source.contains(&format!("..{}::STRATEGY", base.slug.replace('-', "_")));
+        self.source.contains("mysql::begin(") || ALL.iter().any(|base| varies(base) && base.begins_transaction())
+    }
+
     /// Takes one piece. The console shows a request with a name arrive, enter and leave.
     /// Errors: as the strategy's own: [`Error::SoldOut`], [`Error::Timeout`] and the others; [`Error::Refuses`] if its promise
     /// does not hold on a table.
@@ -153,7 +169,7 @@ impl Strategy {
         if is_shown {
             job.say(format_args!("来了：{}", self.slug));
         }
-        let outcome = match ctx.local.of::<LastUnfitTables>().first_under(self) {
+        let outcome = match ctx.local.of::<LastUnfitTables>().find(|table| self.rests_on(table)) {
             Some(unfit) => Err(Error::refused(Server::MySql, unfit.to_string(), "found by the probe")),
             None => (self.spec.deduct)(ctx, job).await,
         };
@@ -227,5 +243,27 @@ mod tests {
         let words = printed.iter().filter_map(|line| line.split_once("小明 "));
         let words: Vec<_> = words.map(|(_, words)| words).collect();
         assert_eq!(words, ["来了：none", "进来了", "买到了，还剩 7 件"], "{printed:?}");
+    }
+
+    fn resting_on(table: &str) -> Vec<&'static str> {
+        let unfit = UnfitTable { table: table.into(), engine: "MyISAM".into() };
+        ALL.iter().filter(|strategy| strategy.rests_on(&unfit)).map(|strategy| strategy.slug).collect()
+    }
+
+    #[test]
+    fn what_rests_on_transactions_is_known_from_its_code() {
+        let mut in_transaction = resting_on("db_stock");
+        in_transaction.sort_unstable();
+        assert_eq!(
+            in_transaction,
+            [
+                "select-for-update",
+                "select-for-update-retried",
+                "select-share",
+                "single-update-buckets",
+                "single-update-node-buckets"
+            ]
+        );
+        assert!(resting_on("tb_lock").starts_with(&["table-lock"]), "{:?}", resting_on("tb_lock"));
     }
 }
