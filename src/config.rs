@@ -220,9 +220,7 @@ fn require_master_name(sentinels: &[SecretString]) -> impl Fn(&String, &()) -> g
     let known = !sentinels.is_empty();
     move |master, ()| match (known, master.is_empty()) {
         (true, true) => Err(garde::Error::new("empty, and redis.sentinels are asked for the primary of this name")),
-        (false, false) => {
-            Err(garde::Error::new("the name by which redis.sentinels know the primary, and there are none"))
-        }
+        (false, false) => Err(garde::Error::new("the name by which redis.sentinels know the primary, and there are none")),
         _ => Ok(()),
     }
 }
@@ -278,8 +276,7 @@ impl Config {
         for (key, value) in overrides {
             layers = layers.set_override(*key, value.as_str()).map_err(|e| ConfigError(e.to_string()))?;
         }
-        let config: Self =
-            layers.build().and_then(config::Config::try_deserialize).map_err(|e| ConfigError(e.to_string()))?;
+        let config: Self = layers.build().and_then(config::Config::try_deserialize).map_err(|e| ConfigError(e.to_string()))?;
         config.check()?;
         Ok(config)
     }
@@ -314,9 +311,7 @@ impl Config {
 }
 
 /// Reads a list as it is, or a text with commas, as the environment has it: the text's empty parts are left out, and spaces stay.
-fn read_list_or_commas<'de, D: Deserializer<'de>, T: Deserialize<'de> + From<String>>(
-    value: D,
-) -> Result<Vec<T>, D::Error> {
+fn read_list_or_commas<'de, D: Deserializer<'de>, T: Deserialize<'de> + From<String>>(value: D) -> Result<Vec<T>, D::Error> {
     #[derive(Deserialize)]
     #[serde(untagged)]
     enum List<T> {
@@ -325,9 +320,7 @@ fn read_list_or_commas<'de, D: Deserializer<'de>, T: Deserialize<'de> + From<Str
     }
     Ok(match List::deserialize(value)? {
         List::Items(items) => items,
-        List::Text(text) => {
-            text.split(',').filter(|item| !item.is_empty()).map(|item| item.to_owned().into()).collect()
-        }
+        List::Text(text) => text.split(',').filter(|item| !item.is_empty()).map(|item| item.to_owned().into()).collect(),
     })
 }
 
@@ -432,10 +425,9 @@ mod tests {
         assert_eq!(all.redis.wait_replicas, Replicas::All);
         let unnamed = from_environment(&[("OVERSELL__REDIS__SENTINELS", "redis://s1")]).unwrap_err();
         assert!(unnamed.to_string().contains("redis.master is empty"), "{unnamed}");
-        for (variable, value, key) in [
-            ("OVERSELL__SERVER__PORT", "eight", "server.port"),
-            ("OVERSELL__MYSQL__CAUSAL_READS", "1s", "mysql.causal_reads"),
-        ] {
+        for (variable, value, key) in
+            [("OVERSELL__SERVER__PORT", "eight", "server.port"), ("OVERSELL__MYSQL__CAUSAL_READS", "1s", "mysql.causal_reads")]
+        {
             let error = from_environment(&[(variable, value)]).unwrap_err();
             assert!(error.to_string().contains(key), "{error}");
         }

@@ -137,11 +137,7 @@ fn redis_pool(config: &Config, redis: &RedisClient, size: usize) -> Result<Redis
     )
     .map_err(|e| no_redis(e.to_string()))?;
     let manager = Manager { one, followed_client: (!config.redis.sentinels.is_empty()).then(|| redis.clone()) };
-    RedisPool::builder(manager)
-        .max_size(size)
-        .runtime(deadpool::Runtime::Tokio1)
-        .build()
-        .map_err(|e| no_redis(e.to_string()))
+    RedisPool::builder(manager).max_size(size).runtime(deadpool::Runtime::Tokio1).build().map_err(|e| no_redis(e.to_string()))
 }
 
 impl Ctx {
@@ -163,11 +159,8 @@ impl Ctx {
         };
         let nodes = node_urls(&config).iter().map(node).collect::<Result<_, _>>()?;
         let redis_pool = |size| redis_pool(&config, &redis, size);
-        let (db, admin_pool, watch) = (
-            TablePool::new(mysql(config.mysql.pool))?,
-            TablePool::new(mysql(ADMIN_POOL_SIZE))?,
-            redis_pool(config.redis.pool)?,
-        );
+        let (db, admin_pool, watch) =
+            (TablePool::new(mysql(config.mysql.pool))?, TablePool::new(mysql(ADMIN_POOL_SIZE))?, redis_pool(config.redis.pool)?);
         let inner = Inner {
             instance: config.instance(),
             actor_pools: (TablePool::new(mysql(ACTOR_POOL_SIZE))?, redis_pool(ACTOR_POOL_SIZE)?),
@@ -193,14 +186,7 @@ impl Ctx {
     /// The same clients with the pools of the actors of replays as `db`, `admin_pool` and `watch`; all else stays shared.
     pub(crate) fn with_actor_pools(&self) -> Self {
         let (db, watch) = self.actor_pools.clone();
-        Self {
-            inner: Arc::clone(&self.inner),
-            admin_pool: db.clone(),
-            db,
-            watch,
-            local: Arc::clone(&self.local),
-            ..self.clone()
-        }
+        Self { inner: Arc::clone(&self.inner), admin_pool: db.clone(), db, watch, local: Arc::clone(&self.local), ..self.clone() }
     }
 
     /// [`with_actor_pools`](Self::with_actor_pools), and a `local` of this product alone: nothing that its actors hold in this
@@ -218,10 +204,7 @@ impl Ctx {
     /// The same clients, but `redis` and `nodes` send over what `tap` makes of their connections; `tap` also gets the index of
     /// a Redlock node, and `None` for the main Redis. `watch` and `mine` are not tapped.
     /// Errors: [`LockError::Invalid`] outside a tokio runtime.
-    pub(crate) fn with_redis_over<C>(
-        &self,
-        tap: impl Fn(redis::Connection, Option<usize>) -> C,
-    ) -> Result<Self, LockError>
+    pub(crate) fn with_redis_over<C>(&self, tap: impl Fn(redis::Connection, Option<usize>) -> C) -> Result<Self, LockError>
     where
         C: ConnectionLike + Clone + Send + Sync + 'static,
     {
@@ -251,10 +234,7 @@ impl Ctx {
     /// The same clients, but `db` is a small pool of its own, of the servers at the addresses that `tap` makes of theirs. The
     /// caller closes it.
     /// Errors: those of `tap`, and [`LockError::Invalid`] outside a tokio runtime.
-    pub(crate) fn with_mysql_over(
-        &self,
-        tap: impl FnMut(&SecretString) -> Result<SecretString, Error>,
-    ) -> Result<Self, Error> {
+    pub(crate) fn with_mysql_over(&self, tap: impl FnMut(&SecretString) -> Result<SecretString, Error>) -> Result<Self, Error> {
         let urls = mysql_urls(&self.config).iter().map(tap);
         let urls = urls.collect::<Result<Vec<_>, _>>()?;
         Ok(Self { db: TablePool::new(mysql_options(&urls, OWN_POOL_SIZE, &self.process))?, ..self.clone() })

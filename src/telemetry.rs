@@ -6,9 +6,7 @@
 use crate::console;
 use std::io::{IsTerminal, stderr, stdout};
 use tracing::Level;
-use tracing_subscriber::{
-    Layer, filter::Targets, fmt, fmt::time::ChronoLocal, layer::SubscriberExt, util::SubscriberInitExt,
-};
+use tracing_subscriber::{Layer, filter::Targets, fmt, fmt::time::ChronoLocal, layer::SubscriberExt, util::SubscriberInitExt};
 
 /// The filter without `RUST_LOG`. Clients log each failed attempt to connect; this service logs it once.
 const DEFAULT_FILTER: &str = "info,zookeeper_client=error,sqlx=error";

@@ -265,9 +265,7 @@ mod tests {
         };
         let (over, to_come) = (SystemTime::now() - Duration::from_secs(1), SystemTime::now() + MAX_EVENT_AGE);
         assert_eq!(stay(over), Some((VisitEventKind::Released, unix_us(over))));
-        assert!(
-            stay(to_come).is_some_and(|(event, t_us)| event == VisitEventKind::Released && t_us < unix_us(to_come))
-        );
+        assert!(stay(to_come).is_some_and(|(event, t_us)| event == VisitEventKind::Released && t_us < unix_us(to_come)));
     }
 
     #[test]

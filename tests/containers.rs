@@ -123,8 +123,7 @@ fn knows_its_servers(compose: &str) -> Result<()> {
     }
     // The lights show a server by its service, if it announces that address.
     let ports = [("mysql", 3306), ("redis", 6379), ("zookeeper", 2181)];
-    let known =
-        ports.iter().flat_map(|(kind, port)| (1..=3).map(move |n| format!("ha-{kind}-{n}=ha-{kind}-{n}:{port}")));
+    let known = ports.iter().flat_map(|(kind, port)| (1..=3).map(move |n| format!("ha-{kind}-{n}=ha-{kind}-{n}:{port}")));
     let known: Vec<_> = known.collect();
     let members = &ha.cluster.members;
     ensure!(*members == known, "the lights know {members:?}");

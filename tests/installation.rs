@@ -66,9 +66,7 @@ async fn what_is_missing_is_installed_by_apt() -> Result<()> {
         let machine = Machine::new(|_| install.to_owned())?;
         let (ended, asked) = machine.install(&["jmeter"]).await?;
         ensure!(
-            ended.status.code() == Some(status)
-                && asked.contains(" install ")
-                && asked.ends_with("maven default-jdk-headless\n"),
+            ended.status.code() == Some(status) && asked.contains(" install ") && asked.ends_with("maven default-jdk-headless\n"),
             "{ended:?}, and apt was asked for {asked:?}"
         );
     }

@@ -82,9 +82,7 @@ async fn doctor_names_what_a_lab_needs_and_where_it_is() -> Result<()> {
     };
     let output = doctor().output().await?;
     let shown = String::from_utf8_lossy(&output.stdout);
-    for wanted in
-        ["mariadbd", "redis-server", "nginx", "setpriv", "java", "ports of the lab", "instance 3", "docker compose"]
-    {
+    for wanted in ["mariadbd", "redis-server", "nginx", "setpriv", "java", "ports of the lab", "instance 3", "docker compose"] {
         ensure!(shown.contains(wanted), "{wanted} is not in {shown}");
     }
     ensure!(output.status.success(), "{shown} {}", status_and_stderr(&output).1);
@@ -253,8 +251,7 @@ async fn a_run_that_is_cut_short_has_no_verdict() -> Result<()> {
     );
     let sold = async || {
         let metrics = http::ask(format!("{}/metrics", at.instances[0].url)).await?.1;
-        let sold =
-            metrics.lines().find_map(|line| line.strip_prefix(r#"oversell_sold_total{strategy="single-update"} "#));
+        let sold = metrics.lines().find_map(|line| line.strip_prefix(r#"oversell_sold_total{strategy="single-update"} "#));
         anyhow::Ok(sold.map_or(Ok(0), str::parse::<u64>)?)
     };
     let before = sold().await?;

@@ -8,8 +8,7 @@ use sqlx::{
     migrate::{Migration, MigrationType, Migrator},
 };
 
-const LIST_TABLES: &str =
-    "SELECT CAST(TABLE_NAME AS CHAR) FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE()";
+const LIST_TABLES: &str = "SELECT CAST(TABLE_NAME AS CHAR) FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE()";
 /// Selects the versions of all migrations that were applied or only started: the tables of both are ours.
 const APPLIED_VERSIONS: &str = "SELECT version FROM _sqlx_migrations";
 

@@ -43,9 +43,7 @@ pub(crate) fn server_program(option: (&str, Option<&Path>), program: &str) -> Re
         return Ok(path(program));
     };
     let found = on_path(&other).filter(|file| is_program(file));
-    found.ok_or_else(|| {
-        unusable_localized!("{by}：{other} 不是可以运行的程序", "{by}: {other} is no program that can be run")
-    })
+    found.ok_or_else(|| unusable_localized!("{by}：{other} 不是可以运行的程序", "{by}: {other} is no program that can be run"))
 }
 
 /// The variable that replaces this program, and its value; `None` if there is none, or it is unset or empty.
@@ -88,9 +86,9 @@ pub(crate) fn check_installed(needed: impl IntoIterator<Item = Requirement>) -> 
     if missing.is_empty() {
         return Ok(());
     }
-    let list = missing.iter().map(|(program, package)| {
-        localized!("{program}（Debian 软件包 {package}）", "{program} (Debian package {package})")
-    });
+    let list = missing
+        .iter()
+        .map(|(program, package)| localized!("{program}（Debian 软件包 {package}）", "{program} (Debian package {package})"));
     let list: Vec<String> = list.collect();
     Err(unusable_localized!(
         "没有安装：{}；`make demo` 会装上缺的，`oversell doctor` 检查还缺什么，`docker compose up` 一样都不需要",

@@ -20,12 +20,7 @@ impl Spread {
         sorted.sort_by(f64::total_cmp);
         let at = |i: usize| sorted.get(i).copied().unwrap_or_default();
         let last = sorted.len().saturating_sub(1);
-        Self {
-            median: f64::midpoint(at(last / 2), at(sorted.len() / 2)),
-            min: at(0),
-            max: at(last),
-            rounds: sorted.len(),
-        }
+        Self { median: f64::midpoint(at(last / 2), at(sorted.len() / 2)), min: at(0), max: at(last), rounds: sorted.len() }
     }
 
     /// The ratios round by round, because a slow round slows both. A ratio to 0 is 0; the longer list is cut.

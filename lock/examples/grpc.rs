@@ -28,8 +28,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let redis = RedisClient::new(RedisOptions::new(url).prefix("example:"))?;
 
     let locks = redis.clone();
-    let layer: LockLayer<Body> =
-        LockLayer::by_key("grpc:{header:x-sku}").no_wait().locks(move |name| locks.lock(name))?;
+    let layer: LockLayer<Body> = LockLayer::by_key("grpc:{header:x-sku}").no_wait().locks(move |name| locks.lock(name))?;
     let service = Router::new().route("/shop.Stock/Deduct", post(deduct)).route_layer(layer.answer(refused));
 
     let call = async |sku: &str| {

@@ -24,12 +24,11 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let redis = RedisClient::new(RedisOptions::new(url).prefix("example:"))?;
 
     let locks = redis.clone();
-    let layer: LockLayer<Body> =
-        LockLayer::by_extractor(|(Path(warehouse), Query(goods)): (Path<u32>, Query<Goods>)| {
-            format!("stock:{warehouse}:{}", escape(goods.sku))
-        })
-        .no_wait()
-        .locks(move |name| locks.fenced_lock(name))?;
+    let layer: LockLayer<Body> = LockLayer::by_extractor(|(Path(warehouse), Query(goods)): (Path<u32>, Query<Goods>)| {
+        format!("stock:{warehouse}:{}", escape(goods.sku))
+    })
+    .no_wait()
+    .locks(move |name| locks.fenced_lock(name))?;
     let service = Router::new().route("/stock/{warehouse}", post(deduct).layer(layer));
 
     let ask = async |path: &str| {

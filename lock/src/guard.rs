@@ -83,11 +83,7 @@ impl Guard {
 
     /// As [`new`](Self::new), but the guard also counts as lost once `sure_until` is over, before its keeper says so.
     #[cfg(any(test, feature = "mysql", feature = "redis", feature = "zookeeper"))]
-    pub(crate) fn with_sure_until(
-        sure_until: SureUntil,
-        name: impl Into<Arc<str>>,
-        fence: Option<Fence>,
-    ) -> (Self, Keeper) {
+    pub(crate) fn with_sure_until(sure_until: SureUntil, name: impl Into<Arc<str>>, fence: Option<Fence>) -> (Self, Keeper) {
         let (guard, keeper) = Self::new(name, fence);
         let expiries = vec![Expiry { sure_until, extendable: None }];
         (Self { expiries, ..guard }, keeper)
@@ -311,8 +307,7 @@ mod tests {
     async fn a_guard_tells_how_long_it_is_sure_and_is_extended() {
         let second = Duration::from_secs(1);
         let there = Arc::new(AtomicBool::new(true));
-        let (short, long) =
-            (SureUntil::new(Instant::now() + 60 * second), SureUntil::new(Instant::now() + 600 * second));
+        let (short, long) = (SureUntil::new(Instant::now() + 60 * second), SureUntil::new(Instant::now() + 600 * second));
         let (extendable, _first) = Guard::with_sure_until(short, "leased", None);
         let hold = Arc::downgrade(&there);
         let extendable = extendable.with_lease(hold);
@@ -320,8 +315,7 @@ mod tests {
         let (plain, _third) = Guard::new("plain", None);
         let parts = [extendable, session, plain];
         let (all, _fourth) = Guard::of_parts("all", &parts);
-        let about =
-            |sure: Option<Duration>, wanted: Duration| sure.is_some_and(|sure| sure <= wanted && sure > wanted / 2);
+        let about = |sure: Option<Duration>, wanted: Duration| sure.is_some_and(|sure| sure <= wanted && sure > wanted / 2);
         assert!(about(all.sure_for(), 60 * second), "the shortest counts");
         assert_eq!(parts[2].sure_for(), None);
         for without in &parts[1..] {

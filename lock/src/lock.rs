@@ -101,10 +101,7 @@ pub trait Lock: Send + Sync {
 /// # Cancel safety
 ///
 /// As [`Lock::with`].
-pub(crate) async fn run_and_release<T, E>(
-    guard: Guard,
-    work: impl Future<Output = Result<T, E>>,
-) -> Result<T, WithError<E>> {
+pub(crate) async fn run_and_release<T, E>(guard: Guard, work: impl Future<Output = Result<T, E>>) -> Result<T, WithError<E>> {
     let done = guard.run(work).await.map_err(WithError::Lost)?;
     let name = guard.name().to_owned();
     match (done, guard.release().await) {

@@ -108,8 +108,7 @@ impl<L: Lock> MultiLock<L> {
 
     /// Whether `acquire` goes on after this error: only if it waits out outages, and this is one, not a closed client's.
     fn keeps_waiting_after(&self, error: &LockError) -> bool {
-        self.waits_while_unavailable
-            && matches!(error, LockError::Unavailable { reason, .. } if !reason.is::<ClientClosed>())
+        self.waits_while_unavailable && matches!(error, LockError::Unavailable { reason, .. } if !reason.is::<ClientClosed>())
     }
 
     /// Acquires the parts once, in their order: waits for the first until `until`, for each further one at most `part_wait`.

@@ -69,10 +69,7 @@ impl Process {
         let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
         match ArrayString::from(label) {
             Ok(label) if !label.is_empty() && label.chars().all(plain) => Ok(Self::with_label(label)),
-            _ => Err(LockError::Invalid {
-                name: label.to_owned(),
-                rule: "a label has 1 to 32 letters, digits, -, _ or .",
-            }),
+            _ => Err(LockError::Invalid { name: label.to_owned(), rule: "a label has 1 to 32 letters, digits, -, _ or ." }),
         }
     }
 

@@ -16,21 +16,19 @@
 
 #[cfg(any(feature = "mysql", feature = "redis"))]
 pub use crate::Lease;
-pub use crate::{
-    DynLock, Fence, Guard, Holder, Lock, LockError, LockEvent, LockObserver, MultiLock, Owner, Process, WithError,
-};
+pub use crate::{DynLock, Fence, Guard, Holder, Lock, LockError, LockEvent, LockObserver, MultiLock, Owner, Process, WithError};
 
 #[cfg(feature = "mysql")]
 pub use crate::mysql::{MySqlOptions, TableLeaseLock, TableLock, TablePool};
 #[cfg(feature = "redis")]
 pub use crate::redis::{
-    Permit, RateLimiter, RedisClient, RedisFairLock, RedisFencedLock, RedisLatch, RedisLock, RedisOptions,
-    RedisReadLock, RedisRwLock, RedisSemaphore, RedisWriteLock, Redlock, RedlockClient, Replicas,
+    Permit, RateLimiter, RedisClient, RedisFairLock, RedisFencedLock, RedisLatch, RedisLock, RedisOptions, RedisReadLock,
+    RedisRwLock, RedisSemaphore, RedisWriteLock, Redlock, RedlockClient, Replicas,
 };
 #[cfg(feature = "tower")]
 pub use crate::tower::LockLayer;
 #[cfg(feature = "zookeeper")]
 pub use crate::zk::{
-    ZkAtomicLong, ZkBarrier, ZkClient, ZkDoubleBarrier, ZkLock, ZkOptions, ZkReadLock, ZkRwLock, ZkSemaphore,
-    ZkSemaphoreMutex, ZkSharedCount, ZkWriteLock,
+    ZkAtomicLong, ZkBarrier, ZkClient, ZkDoubleBarrier, ZkLock, ZkOptions, ZkReadLock, ZkRwLock, ZkSemaphore, ZkSemaphoreMutex,
+    ZkSharedCount, ZkWriteLock,
 };

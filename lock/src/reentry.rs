@@ -69,15 +69,9 @@ impl<H: Send + Sync + 'static> Reentry<H> {
     /// # Cancel safety
     ///
     /// Safe.
-    pub(crate) async fn lock_entry(
-        &self,
-        name: &str,
-        owner: Owner,
-        until: Instant,
-    ) -> Option<OwnedMutexGuard<OwnerHolds<H>>> {
-        let entry = self
-            .0
-            .get_or_make(&(name.to_owned(), owner), |registration| Mutex::new(OwnerHolds::without_holds(registration)));
+    pub(crate) async fn lock_entry(&self, name: &str, owner: Owner, until: Instant) -> Option<OwnedMutexGuard<OwnerHolds<H>>> {
+        let entry =
+            self.0.get_or_make(&(name.to_owned(), owner), |registration| Mutex::new(OwnerHolds::without_holds(registration)));
         timeout_at(until, entry.lock_owned()).await.ok()
     }
 }

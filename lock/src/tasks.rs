@@ -102,11 +102,7 @@ impl Tasks {
         self.closing.cancel();
         if timeout(CLOSE_TIMEOUT, self.wait_until_ended()).await.is_err() {
             let held = self.tracker.len();
-            tracing::warn!(
-                server,
-                held,
-                "the client closes while locks are held; their holders are told that they are lost"
-            );
+            tracing::warn!(server, held, "the client closes while locks are held; their holders are told that they are lost");
         }
         self.closed.cancel();
     }

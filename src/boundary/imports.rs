@@ -75,9 +75,7 @@ impl ImportReader {
             "self" => (self.module.len(), &path[1..]),
             "super" => (self.module.len().saturating_sub(up), &path[up..]),
             // A child alone is no path to anything in it: it is a variable of that name.
-            child if path.len() > 1 && self.module == self.file && self.children.contains(child) => {
-                (self.module.len(), path)
-            }
+            child if path.len() > 1 && self.module == self.file && self.children.contains(child) => (self.module.len(), path),
             _ => return None,
         };
         let absolute = [&self.module[..base], rest].concat();
@@ -201,6 +199,5 @@ fn attributes(item: &Item) -> &[Attribute] {
 }
 
 fn is_for_tests(attribute: &Attribute) -> bool {
-    attribute.path().is_ident("cfg")
-        && (attribute.meta.require_list()).is_ok_and(|list| list.tokens.to_string() == "test")
+    attribute.path().is_ident("cfg") && (attribute.meta.require_list()).is_ok_and(|list| list.tokens.to_string() == "test")
 }

@@ -28,21 +28,7 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("load", &["stock", "seckill"]),
     ("replay", &["section", "stock", "seckill", "classroom", "stock_admin"]),
     ("claims", &["stock", "seckill"]),
-    (
-        "http",
-        &[
-            "section",
-            "own_lock",
-            "stock",
-            "seckill",
-            "classroom",
-            "stock_admin",
-            "instance",
-            "load",
-            "replay",
-            "claims",
-        ],
-    ),
+    ("http", &["section", "own_lock", "stock", "seckill", "classroom", "stock_admin", "instance", "load", "replay", "claims"]),
 ];
 
 /// The empty list that a check must return.
@@ -122,10 +108,7 @@ fn a_circle_is_seen() {
         ("two files", &[("a", "use super::b::B;"), ("b", "fn f(_: super::a::A) {}")][..]),
         ("three files", &[("a", "use crate::redis::b::B;"), ("b", "use super::c::C;"), ("c", "use super::a::A;")]),
         ("a file that names the crate", &[("a", "use oversell_lock::redis::b::B;"), ("b", "use super::a::A;")]),
-        (
-            "the root and a file that it uses",
-            &[("lib", "mod redis; pub use redis::a::A; fn f(_: A) {}"), ("a", "use crate::f;")],
-        ),
+        ("the root and a file that it uses", &[("lib", "mod redis; pub use redis::a::A; fn f(_: A) {}"), ("a", "use crate::f;")]),
         (
             "files by way of the root",
             &[("lib", "mod redis; pub use redis::{a::A, b::B};"), ("a", "use crate::B;"), ("b", "use crate::A;")],
@@ -139,10 +122,7 @@ fn a_circle_is_seen() {
             "siblings by way of their parent",
             &[("mod", "mod a; mod b; pub use {a::A, b::B as C};"), ("a", "use super::C;"), ("b", "use super::A;")],
         ),
-        (
-            "a parent that uses a child in a macro",
-            &[("mod", "mod a; fn f() { call!(a::g()); }"), ("a", "use super::f;")],
-        ),
+        ("a parent that uses a child in a macro", &[("mod", "mod a; fn f() { call!(a::g()); }"), ("a", "use super::f;")]),
     ] {
         assert_ne!(count_cycles(files), 0, "{what} were not seen");
     }
@@ -159,19 +139,13 @@ fn what_is_no_circle_is_not_called_one() {
                 ("b", "use super::A; pub(in crate::redis) struct B;"),
             ][..],
         ),
-        (
-            "a variable with a child's name",
-            &[("mod", "mod a; fn f(a: fn()) { a(); call!(a); }"), ("a", "use super::f;")],
-        ),
+        ("a variable with a child's name", &[("mod", "mod a; fn f(a: fn()) { a(); call!(a); }"), ("a", "use super::f;")]),
         (
             "a child that reaches another folder by what its parent imports",
             &[("mod", "mod a; use crate::keeper::Job; const ALL: &[Row] = &[a::ROW];"), ("a", "use super::Job;")],
         ),
         ("a test", &[("tests/a", "use super::super::b::B;"), ("b", "fn f() { super::tests::a(); }")]),
-        (
-            "a test inside a file",
-            &[("a", "use super::b::B;"), ("b", "#[cfg(test)] mod tests { use super::super::a::A; }")],
-        ),
+        ("a test inside a file", &[("a", "use super::b::B;"), ("b", "#[cfg(test)] mod tests { use super::super::a::A; }")]),
     ] {
         assert_eq!(count_cycles(files), 0, "{what} was called a circle");
     }
@@ -185,8 +159,7 @@ fn helpers_in_stock_serve_more_than_one_strategy() {
     let mut users: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     for file in files() {
         let own = file.module.get(1).map_or("", String::as_str);
-        let others = (file.imports.named.iter())
-            .filter_map(|path| path.get(1).filter(|used| path[0] == "stock" && *used != own));
+        let others = (file.imports.named.iter()).filter_map(|path| path.get(1).filter(|used| path[0] == "stock" && *used != own));
         for used in others.filter(|used| modules.contains(used) && *used != "strategies") {
             users.entry(used).or_default().insert(&file.name);
         }
@@ -240,9 +213,8 @@ fn import_cycles(files: &[Source]) -> Vec<Vec<String>> {
     let needs: BTreeMap<_, BTreeSet<_>> = (files.iter())
         .filter(|file| !file.module.iter().any(|part| part == "tests"))
         .map(|file| {
-            let needed = (file.imports.needed.iter())
-                .filter_map(|path| defining_file(&modules, path))
-                .filter(|name| *name != file.name);
+            let needed =
+                (file.imports.needed.iter()).filter_map(|path| defining_file(&modules, path)).filter(|name| *name != file.name);
             (file.name.as_str(), needed.collect())
         })
         .collect();

@@ -61,13 +61,8 @@ mod tests {
     fn every_place_of_every_line_is_known() {
         let urls = |from: u16| (from..from + 5).map(|port| format!("http://127.0.0.1:{port}")).collect::<Vec<_>>();
         let (instances, redis) = (urls(8000), urls(16379));
-        let placeholders = Placeholders::new(
-            "http://127.0.0.1:8080",
-            &instances,
-            "mysql://root@127.0.0.1/test",
-            &redis,
-            "127.0.0.1:1",
-        );
+        let placeholders =
+            Placeholders::new("http://127.0.0.1:8080", &instances, "mysql://root@127.0.0.1/test", &redis, "127.0.0.1:1");
         let left = |text: &str| {
             let placeholders = [
                 "{80",

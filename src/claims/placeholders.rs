@@ -10,13 +10,7 @@ pub struct Placeholders(Vec<(String, String)>);
 
 impl Placeholders {
     /// The placeholders for the addresses of one cluster, with `{fault}` as `oversell lab fault` and the product 1.
-    pub fn new(
-        http: &str,
-        instances: &[impl AsRef<str>],
-        mysql: &str,
-        redis: &[impl AsRef<str>],
-        zookeeper: &str,
-    ) -> Self {
+    pub fn new(http: &str, instances: &[impl AsRef<str>], mysql: &str, redis: &[impl AsRef<str>], zookeeper: &str) -> Self {
         let mut placeholders = vec![
             ("{http}".to_owned(), http.trim_end_matches('/').to_owned()),
             ("{mysql}".to_owned(), mysql_options(mysql)),
@@ -93,12 +87,7 @@ impl Placeholders {
             let placeholders = self.0.iter();
             placeholders.fold(text.to_owned(), |text, (name, place)| text.replace(name, place))
         };
-        TypedLine {
-            run: fill(&line.run),
-            expect: fill(&line.expect),
-            claimed: line.claimed.as_deref().map(fill),
-            ..line.clone()
-        }
+        TypedLine { run: fill(&line.run), expect: fill(&line.expect), claimed: line.claimed.as_deref().map(fill), ..line.clone() }
     }
 }
 

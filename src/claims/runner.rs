@@ -105,11 +105,8 @@ mod tests {
 
     /// Runs lines that print their text, `never` excepted, which does not end; `again` prints its text at the third attempt.
     async fn printed_by(lines: &[(u8, &str)], last: &str) -> String {
-        let line = |(terminal, run): &(u8, &str)| TypedLine {
-            terminal: *terminal,
-            again: *run == "again",
-            ..TypedLine::new(run, run)
-        };
+        let line =
+            |(terminal, run): &(u8, &str)| TypedLine { terminal: *terminal, again: *run == "again", ..TypedLine::new(run, run) };
         let lines: Vec<_> = lines.iter().map(line).collect();
         let attempts = AtomicUsize::new(0);
         let run = |_, text: &str, _: &[LineResult]| {

@@ -168,13 +168,7 @@ impl LockVisit {
 
     /// Records the parts as acquired, stays as long as the job says, releases `guard`, and records the parts as released in
     /// reverse order. A lock that was lost is an error.
-    pub(super) async fn stay_inside(
-        mut self,
-        ctx: &Ctx,
-        job: &Job,
-        parts: &[String],
-        guard: Guard,
-    ) -> Result<Answer, Error> {
+    pub(super) async fn stay_inside(mut self, ctx: &Ctx, job: &Job, parts: &[String], guard: Guard) -> Result<Answer, Error> {
         let mut ordered: Vec<_> = (1..).zip(parts).collect();
         for (order, part) in &ordered {
             self.record_step(job, VisitAction::Acquired, part, *order);
@@ -191,13 +185,7 @@ impl LockVisit {
 
     /// Takes `lock` twice as one owner, stays as long as the job says, and gives it back twice. The numbers are the owner's
     /// holds. A lock that was lost is an error.
-    pub(super) async fn take_twice(
-        mut self,
-        ctx: &Ctx,
-        job: &Job,
-        name: &str,
-        lock: impl Lock,
-    ) -> Result<Answer, Error> {
+    pub(super) async fn take_twice(mut self, ctx: &Ctx, job: &Job, name: &str, lock: impl Lock) -> Result<Answer, Error> {
         let mut guards = Vec::new();
         for _ in 0..2 {
             guards.push(lock.acquire(job.wait_left()).await?);

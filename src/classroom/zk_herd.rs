@@ -113,8 +113,7 @@ async fn open_sessions(ctx: &Ctx, waiters: u16) -> Result<Vec<Client>, Error> {
 /// Opens one session, or fails at once. Its paths are below the configured chroot.
 async fn open_session(ctx: &Ctx) -> Result<Client, Zk> {
     let config = &ctx.config.zookeeper;
-    let client =
-        Client::connector().with_session_timeout(SESSION_TIMEOUT).with_fail_eagerly().connect(&config.connect).await?;
+    let client = Client::connector().with_session_timeout(SESSION_TIMEOUT).with_fail_eagerly().connect(&config.connect).await?;
     if config.chroot.is_empty() {
         return Ok(client);
     }

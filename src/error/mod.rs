@@ -170,9 +170,7 @@ impl Error {
     /// The server that is down, refuses or did not answer, by name; `None` for errors that are no server's.
     pub fn server(&self) -> Option<&'static str> {
         match self {
-            Self::Unavailable { server, .. } | Self::Refuses { server, .. } | Self::Unknown { server, .. } => {
-                Some(server)
-            }
+            Self::Unavailable { server, .. } | Self::Refuses { server, .. } | Self::Unknown { server, .. } => Some(server),
             Self::PieceGone(error) => error.server(),
             _ => None,
         }
@@ -183,9 +181,7 @@ impl Error {
 impl From<LockError> for Error {
     fn from(error: LockError) -> Self {
         match error {
-            LockError::Taken { name, waited } | LockError::Timeout { name, waited } => {
-                Self::Timeout { what: name, waited }
-            }
+            LockError::Taken { name, waited } | LockError::Timeout { name, waited } => Self::Timeout { what: name, waited },
             LockError::Lost { name } => Self::Lost(name),
             LockError::Refused { reason, .. } if redis::is_wrong_type(&reason) => Self::WrongType,
             LockError::Unavailable { server, reason } | LockError::Refused { server, reason } => {

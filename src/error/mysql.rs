@@ -22,9 +22,7 @@ pub(super) fn why_refused(error: &sqlx::Error) -> Option<&'static str> {
         1044 | 1142 | 1143 | 1227 | 1370 => "the user of mysql.url may not do this",
         1045 => "it knows no such user and password: correct mysql.url",
         1047 => NOT_IN_ITS_CLUSTER,
-        1049 | 1146 => {
-            "the database or a table is missing; an instance makes its tables when it starts and reaches mysql"
-        }
+        1049 | 1146 => "the database or a table is missing; an instance makes its tables when it starts and reaches mysql",
         1053 | 1927 | 3032 => "it is shutting down or offline",
         1193 => "it knows no mysql.causal_reads, which a Galera cluster has",
         1036 | 1290 | 1792 | 1836 | 1874 => "it is read-only",

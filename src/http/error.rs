@@ -175,28 +175,22 @@ impl From<&Domain> for Problem {
     fn from(error: &Domain) -> Self {
         use Problem as P;
         let problem = match error {
-            Domain::SoldOut => {
-                P { outcome: AnswerOutcome::SoldOut, ..P::in_course_words("sold-out", "库存不足！") }
-            }
+            Domain::SoldOut => P { outcome: AnswerOutcome::SoldOut, ..P::in_course_words("sold-out", "库存不足！") },
             Domain::Taken(_) => P::in_course_words("lock-taken", "获取锁失败，有并发"),
             Domain::Lost(_) => P::in_course_words("lock-lost", "锁已失效"),
-            Domain::Limited => {
-                P { status: S::TOO_MANY_REQUESTS, ..P::in_course_words("limited", "很遗憾，没抢到") }
-            }
+            Domain::Limited => P { status: S::TOO_MANY_REQUESTS, ..P::in_course_words("limited", "很遗憾，没抢到") },
             Domain::Fenced { fence, seen, .. } => {
                 P { fence: Some(*fence), seen: Some(*seen), ..P::conflict("fenced", "锁已失效") }
             }
             Domain::TooMany { most, again, .. } => {
-                let when = again.map_or("等一个结束了再来".into(), |again| {
-                    format!("{} 秒后会空出一个", again.as_secs() + 1)
-                });
+                let when =
+                    again.map_or("等一个结束了再来".into(), |again| format!("{} 秒后会空出一个", again.as_secs() + 1));
                 let title = format!("同时最多 {most} 个：{when}");
                 P { retry_after: *again, ..P::refused(S::TOO_MANY_REQUESTS, "too-many", title) }
             }
-            Domain::BadInput { field, .. } => P {
-                field: Some(field.clone()),
-                ..P::refused(S::BAD_REQUEST, "bad-input", format!("参数不对：{field}"))
-            },
+            Domain::BadInput { field, .. } => {
+                P { field: Some(field.clone()), ..P::refused(S::BAD_REQUEST, "bad-input", format!("参数不对：{field}")) }
+            }
             Domain::NoStrategy(slug) => P::missing("no-strategy", format!("没有这个策略：{slug}"))
                 .with_known_strategies(stock::ALL.iter().map(|strategy| strategy.slug)),
             Domain::NoProduct(id) => P::missing("no-product", format!("没有这个商品：{id}")),
@@ -205,14 +199,12 @@ impl From<&Domain> for Problem {
             Domain::NoId(_) => P::unavailable("no-id", "发不出全局 id"),
             Domain::Timeout { what, .. } => P::unavailable("not-had", format!("没有等到：{what}")),
             Domain::RowChanged => P::unavailable("row-changed", "读过的行被别的事务改了，MariaDB 回滚了这个事务"),
-            Domain::Unavailable { server, .. } => P {
-                detail: format!("{server} is not available"),
-                ..P::unavailable("unavailable", format!("{server} 不可用"))
-            },
-            Domain::Refuses { server, why, .. } => P {
-                detail: format!("{server} refuses this: {why}"),
-                ..P::unavailable("refuses", format!("{server} 拒绝了"))
-            },
+            Domain::Unavailable { server, .. } => {
+                P { detail: format!("{server} is not available"), ..P::unavailable("unavailable", format!("{server} 不可用")) }
+            }
+            Domain::Refuses { server, why, .. } => {
+                P { detail: format!("{server} refuses this: {why}"), ..P::unavailable("refuses", format!("{server} 拒绝了")) }
+            }
             // Not "failed": that says that nothing was changed.
             Domain::PieceGone(_) => P {
                 detail: "a piece was taken, and its order was not written: nobody has it".to_owned(),
@@ -244,10 +236,9 @@ impl From<&SeckillError> for Problem {
             E::OrderUnderWay => P::in_course_words("order-under-way", "不允许重复下单"),
             E::NoVoucher(id) => P::missing("no-voucher", format!("没有这张优惠券：{id}")),
             E::NoOrder(id) => P::missing("no-order", format!("没有这个订单：{id}")),
-            E::NoVoucherStock(id) => P::unavailable(
-                "no-voucher-stock",
-                format!("redis 里没有优惠券 {id} 的库存，请用 POST /voucher 新建一张"),
-            ),
+            E::NoVoucherStock(id) => {
+                P::unavailable("no-voucher-stock", format!("redis 里没有优惠券 {id} 的库存，请用 POST /voucher 新建一张"))
+            }
         }
     }
 }

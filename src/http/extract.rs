@@ -102,8 +102,7 @@ impl<S: Sync> FromRequestParts<S> for User {
     type Rejection = Error;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Error> {
-        let given =
-            parts.headers.get(USER_HEADER).and_then(|value| value.to_str().ok()).and_then(|text| text.parse().ok());
+        let given = parts.headers.get(USER_HEADER).and_then(|value| value.to_str().ok()).and_then(|text| text.parse().ok());
         let user = given.filter(|user| *user >= 1).map(Self);
         user.ok_or_else(|| Error::bad_input(USER_HEADER, format!("must be a whole number from 1 to {}", i64::MAX)))
     }

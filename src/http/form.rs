@@ -138,8 +138,7 @@ pub(super) fn refuse_unread(
     }
     let all = Arc::new(all);
     ValidateRequestHeaderLayer::custom(move |request: &mut Request| {
-        let (has_query, has_body) =
-            (request.uri().query().is_some_and(|it| !it.is_empty()), !request.body().is_end_stream());
+        let (has_query, has_body) = (request.uri().query().is_some_and(|it| !it.is_empty()), !request.body().is_end_stream());
         if !has_query && !has_body {
             return Ok(());
         }

@@ -44,8 +44,7 @@ impl Hosts {
         let cluster = cluster.filter_map(|url| Some(url.parse::<Uri>().ok()?.host()?.to_owned()));
         let machine = std::fs::read_to_string(HOSTNAME_FILE).map(|name| name.trim().to_owned()).unwrap_or_default();
         let local = format!("{machine}.local");
-        let names =
-            config.server.hosts.iter().cloned().chain(cluster).chain([config.server.host.clone(), machine, local]);
+        let names = config.server.hosts.iter().cloned().chain(cluster).chain([config.server.host.clone(), machine, local]);
         Self(names.map(|name| name.to_ascii_lowercase()).filter(|name| !name.is_empty()).collect())
     }
 
@@ -59,15 +58,11 @@ impl Hosts {
 /// The origins of the names in `server.hosts`: a proxy may send another Host than the browser calls.
 fn own_origins(config: &Config) -> impl Iterator<Item = String> + '_ {
     let schemes = ["http", "https"].into_iter();
-    schemes.flat_map(|scheme| {
-        config.server.hosts.iter().map(move |host| format!("{scheme}://{}", host.to_ascii_lowercase()))
-    })
+    schemes.flat_map(|scheme| config.server.hosts.iter().map(move |host| format!("{scheme}://{}", host.to_ascii_lowercase())))
 }
 
 /// A layer that refuses requests that change something and come from a page of another origin (403).
-pub(super) fn refuse_other_origins(
-    config: &Config,
-) -> CsrfLayer<impl FnMut(ProtectionError) -> Response + Clone + use<>> {
+pub(super) fn refuse_other_origins(config: &Config) -> CsrfLayer<impl FnMut(ProtectionError) -> Response + Clone + use<>> {
     // A name that makes no origin is none of a page.
     let trust = |layer: CsrfLayer, origin: String| layer.clone().add_trusted_origin(origin).unwrap_or(layer);
     let layer = own_origins(config).fold(CsrfLayer::new(), trust);
@@ -94,11 +89,9 @@ pub(super) fn refuse_embedding<B>(
     config: &Config,
 ) -> ValidateRequestHeaderLayer<impl ValidateRequest<B, ResponseBody = Body> + Clone + use<B>> {
     let own: Arc<HashSet<_>> = Arc::new(own_origins(config).collect());
-    ValidateRequestHeaderLayer::custom(move |request: &mut Request<B>| {
-        match embedding_header(request.headers(), &own) {
-            None => Ok(()),
-            Some(header) => Err(Error::Forbidden { header }.into_response()),
-        }
+    ValidateRequestHeaderLayer::custom(move |request: &mut Request<B>| match embedding_header(request.headers(), &own) {
+        None => Ok(()),
+        Some(header) => Err(Error::Forbidden { header }.into_response()),
     })
 }
 

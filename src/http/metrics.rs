@@ -98,10 +98,7 @@ impl Metrics {
             describe_gauge!(STOCK_GAUGE, "Pieces of product 1 that are left in each store, of all instances");
             let stock = STORES.map(|store| gauge!(STOCK_GAUGE, "store" => store));
             describe_gauge!(START_GAUGE, "Pieces of product 1 in each store when this instance first saw them");
-            describe_gauge!(
-                PUT_GAUGE,
-                "Pieces of product 1 that resets by this instance have put, less those that they found"
-            );
+            describe_gauge!(PUT_GAUGE, "Pieces of product 1 that resets by this instance have put, less those that they found");
             let put = STORES.map(|store| gauge!(PUT_GAUGE, "store" => store));
             describe_counter!(PRODUCT_SOLD_COUNTER, "Pieces of product 1 sold");
             let product_sold = counter!(PRODUCT_SOLD_COUNTER, "product" => "1");
@@ -130,8 +127,7 @@ impl Metrics {
 
     /// The metrics of a strategy, made when they are first asked for.
     pub(super) fn of_strategy(&self, strategy: &Strategy) -> &StrategyMetrics {
-        self.strategies[strategy.slug]
-            .get_or_init(|| with_local_recorder(&self.recorder, || StrategyMetrics::new(strategy)))
+        self.strategies[strategy.slug].get_or_init(|| with_local_recorder(&self.recorder, || StrategyMetrics::new(strategy)))
     }
 
     /// Counts an answer by method and status, and records how long its head took. Unusual methods count as `other`.
@@ -151,8 +147,7 @@ impl Metrics {
             return counter.increment(1);
         }
         let status = status.as_u16().to_string();
-        let counter =
-            with_local_recorder(&self.recorder, || counter!(HTTP_REQUESTS, "method" => method, "status" => status));
+        let counter = with_local_recorder(&self.recorder, || counter!(HTTP_REQUESTS, "method" => method, "status" => status));
         counter.increment(1);
         self.requests.write().insert(key, counter);
     }
@@ -318,11 +313,7 @@ mod tests {
         for status in [StatusCode::OK, StatusCode::OK, StatusCode::CONFLICT] {
             metrics.record_answer(&Method::GET, status, Duration::from_millis(2));
         }
-        metrics.record_answer(
-            &Method::from_bytes(b"MADEUP").expect("a method"),
-            StatusCode::METHOD_NOT_ALLOWED,
-            Duration::ZERO,
-        );
+        metrics.record_answer(&Method::from_bytes(b"MADEUP").expect("a method"), StatusCode::METHOD_NOT_ALLOWED, Duration::ZERO);
         for strategy in &stock::ALL[..3] {
             metrics.of_strategy(strategy);
         }

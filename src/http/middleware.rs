@@ -104,11 +104,7 @@ fn path_after(prefix: &str, uri: &Uri) -> Option<PathAndQuery> {
 
 /// The outermost layer: limits the requests of one address (but not of this machine's), gives each a request id, logs and
 /// measures it, makes an answer of its error, and adds the headers that all answers have.
-async fn limit_and_log(
-    State((app, throttle)): State<(AppState, Arc<Throttle>)>,
-    request: Request,
-    next: Next,
-) -> Response {
+async fn limit_and_log(State((app, throttle)): State<(AppState, Arc<Throttle>)>, request: Request, next: Next) -> Response {
     let (begun, method) = (Instant::now(), request.method().clone());
     let format = Format::from_headers(request.headers());
     let id = request_id(request.headers());
@@ -185,9 +181,7 @@ fn take_error(app: &AppState, response: &mut Response) -> Option<Arc<Error>> {
         StatusCode::METHOD_NOT_ALLOWED => Error::NoMethod,
         StatusCode::PAYLOAD_TOO_LARGE => Error::TooLarge(server.body_limit),
         TIMEOUT_STATUS => Domain::RequestTimeout(Duration::from_millis(server.request_timeout_ms)).into(),
-        status if status.is_client_error() => {
-            Error::bad_input("request", status.canonical_reason().unwrap_or("is refused"))
-        }
+        status if status.is_client_error() => Error::bad_input("request", status.canonical_reason().unwrap_or("is refused")),
         _ => return None,
     };
     Some(Arc::new(error))
@@ -248,8 +242,7 @@ impl Throttle {
 fn request_id(headers: &HeaderMap) -> HeaderValue {
     let is_plain = |id: &&HeaderValue| {
         let id = id.as_bytes();
-        (1..=MAX_ID_LEN).contains(&id.len())
-            && id.iter().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(byte))
+        (1..=MAX_ID_LEN).contains(&id.len()) && id.iter().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(byte))
     };
     let given = headers.get(REQUEST_ID).filter(is_plain);
     given.cloned().unwrap_or_else(|| {

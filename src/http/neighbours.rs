@@ -99,8 +99,7 @@ pub(super) async fn ask_instances(urls: &[String]) -> Vec<Neighbour> {
 /// Asks one instance for its name and its servers.
 async fn ask_instance(url: &str) -> Neighbour {
     let base = url.trim_end_matches('/');
-    let silent =
-        |detail| Neighbour { name: url.into(), url: url.into(), up: false, detail: Some(detail), servers: None };
+    let silent = |detail| Neighbour { name: url.into(), url: url.into(), up: false, detail: Some(detail), servers: None };
     let asked = |path, limit| client().get(format!("{base}{path}")).timeout(limit).answer();
     let name = match asked("/health/live", LIVE_TIMEOUT).await.and_then(instance_name) {
         Ok(name) => name,
@@ -207,10 +206,7 @@ pub(super) fn troubles(servers: &States, all: &[Neighbour]) -> Vec<InstanceTroub
                 (format!("{name} 丢了它的 ZooKeeper 会话"), format!("{name} has lost its ZooKeeper session"))
             } else if !seen.up && servers.of(server).up {
                 let (it, why) = (server.name(), &seen.detail);
-                (
-                    format!("{name} 连不上 {it}，别的实例连得上"),
-                    format!("{name} does not reach {it}, and others do: {why}"),
-                )
+                (format!("{name} 连不上 {it}，别的实例连得上"), format!("{name} does not reach {it}, and others do: {why}"))
             } else {
                 continue;
             };
@@ -281,10 +277,7 @@ mod tests {
         assert_eq!(summary(&without, &all), (true, vec![of_8000.clone()]), "asked at 8000");
         assert_eq!(summary(&with, &all), (true, vec![of_8000]), "asked at 8100");
         let all = [neighbour("8000", Some(without.clone())), neighbour("8100", None)];
-        assert_eq!(
-            summary(&without, &all),
-            (false, vec!["zookeeper is down: why".into(), "8100 does not answer: why".into()])
-        );
+        assert_eq!(summary(&without, &all), (false, vec!["zookeeper is down: why".into(), "8100 does not answer: why".into()]));
     }
 
     #[test]
@@ -292,10 +285,7 @@ mod tests {
         let writes_to = |own: &str| {
             let mut seen = seen(state(true));
             seen.mysql.members = ["mysql", "mysql-2", "mysql-3"]
-                .map(|name| NamedServer {
-                    name: name.into(),
-                    role: if name == own { Role::Writer } else { Role::Standby },
-                })
+                .map(|name| NamedServer { name: name.into(), role: if name == own { Role::Writer } else { Role::Standby } })
                 .to_vec();
             neighbour(own, Some(seen))
         };

@@ -14,8 +14,8 @@ use std::time::Duration;
 use utoipa::{
     OpenApi,
     openapi::{
-        ContentBuilder, HeaderBuilder, ObjectBuilder, OpenApi as Document, PathItem, Ref, RefOr, Response,
-        ResponseBuilder, Schema, Type,
+        ContentBuilder, HeaderBuilder, ObjectBuilder, OpenApi as Document, PathItem, Ref, RefOr, Response, ResponseBuilder,
+        Schema, Type,
         extensions::Extensions,
         path::{Operation, ParameterIn},
         security::{HttpAuthScheme, HttpBuilder, SecurityScheme},
@@ -28,20 +28,10 @@ use utoipa_swagger_ui::SwaggerUi;
 type Refusal = (&'static str, &'static str, &'static str, fn(&Method, &Operation) -> bool);
 
 const REFUSALS: [Refusal; 10] = [
-    (
-        "400",
-        "BadInput",
-        "Path, query or body is not as it should be: `field` and `detail` say where and why",
-        |_, _| true,
-    ),
+    ("400", "BadInput", "Path, query or body is not as it should be: `field` and `detail` say where and why", |_, _| true),
     ("401", "Unauthorized", "The admin token is asked for", |_, operation| operation.security.is_some()),
     ("403", FORBIDDEN, "A page of another host asks for this", |method, _| !method.is_safe()),
-    (
-        "403",
-        "UnknownHost",
-        "The request names a host that is none of this service's: setting `server.hosts`",
-        |_, _| true,
-    ),
+    ("403", "UnknownHost", "The request names a host that is none of this service's: setting `server.hosts`", |_, _| true),
     ("413", "TooLarge", "The body is larger than `server.body_limit`", |_, _| true),
     ("415", "NotJson", "The body is not declared as JSON", |_, operation| operation.request_body.is_some()),
     (
@@ -50,12 +40,9 @@ const REFUSALS: [Refusal; 10] = [
         "The body, in which the fields of the query may stand, is declared neither as a form nor as JSON",
         |method, operation| *method == Method::POST && operation.request_body.is_none(),
     ),
-    (
-        "429",
-        "TooManyOfOneAddress",
-        "The client has a quarter of `server.concurrency` under way: nothing was changed",
-        |_, _| true,
-    ),
+    ("429", "TooManyOfOneAddress", "The client has a quarter of `server.concurrency` under way: nothing was changed", |_, _| {
+        true
+    }),
     ("500", "Internal", "An error of ours; the log has it under the request id", |_, _| true),
     (
         "503",
@@ -220,8 +207,7 @@ fn event_schema(data: RefOr<Schema>) -> Schema {
 
 /// Gives an error response the form that all errors have, and the header `retry-after` if its status is 503 or 429.
 fn set_error_body(status: &str, response: &mut Response) {
-    let problem =
-        ContentBuilder::new().schema(Some(Ref::from_schema_name("Problem"))).example(example_problem(status)).build();
+    let problem = ContentBuilder::new().schema(Some(Ref::from_schema_name("Problem"))).example(example_problem(status)).build();
     let text = ContentBuilder::new().schema(Some(ObjectBuilder::new().schema_type(Type::String))).build();
     for (kind, content) in [("application/problem+json", problem), ("text/plain", text)] {
         response.content.insert(kind.to_owned(), content.into());

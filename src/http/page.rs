@@ -34,8 +34,7 @@ pub(super) async fn serve_file(method: Method, uri: Uri, headers: HeaderMap) -> 
         path => path,
     };
     if let Some(readme) = readme_at(path).filter(|_| method == Method::GET || method == Method::HEAD) {
-        return Ok(([(header::CONTENT_TYPE, Format::TEXT), (header::CONTENT_SECURITY_POLICY, PAGE_CSP)], readme)
-            .into_response());
+        return Ok(([(header::CONTENT_TYPE, Format::TEXT), (header::CONTENT_SECURITY_POLICY, PAGE_CSP)], readme).into_response());
     }
     if path.starts_with("nginx/") {
         return Err(Error::OnlyAtNginx(NGINX_ONLY_ROUTES));

@@ -166,10 +166,9 @@ impl<T: QueueEntry> Queue<T> {
         let unfinished = || entries.iter().filter(|other| !other.has_ended());
         let own = || unfinished().filter(|other| other.ticket().visitor == *visitor);
         own().try_for_each(|other| entry.check_beside(other))?;
-        for (what, count, most) in [
-            (T::NAMES[0], own().count(), T::MAX_UNFINISHED_OF_A_VISITOR),
-            (T::NAMES[1], unfinished().count(), T::MAX_UNFINISHED),
-        ] {
+        for (what, count, most) in
+            [(T::NAMES[0], own().count(), T::MAX_UNFINISHED_OF_A_VISITOR), (T::NAMES[1], unfinished().count(), T::MAX_UNFINISHED)]
+        {
             if count >= most {
                 return Err(Error::too_many(what, most));
             }
@@ -350,8 +349,8 @@ mod tests {
     #[test]
     fn the_teacher_ends_what_waits_and_nothing_else() {
         let queue = Queue::default();
-        let all = [("one", true), ("two", false), ("three", true)]
-            .map(|(visitor, is_exclusive)| add(&queue, visitor, is_exclusive));
+        let all =
+            [("one", true), ("two", false), ("three", true)].map(|(visitor, is_exclusive)| add(&queue, visitor, is_exclusive));
         all[0].ticket.begin();
         let waiting = queue.waiting().into_iter().map(|entry| entry.ticket.id);
         assert_eq!(waiting.collect::<Vec<_>>(), [all[1].ticket.id, all[2].ticket.id]);

@@ -22,9 +22,7 @@ use crate::{
     config::Config,
     ctx::Ctx,
     error::Error as Domain,
-    replay::{
-        ActorHost, Log, MoveRequests, NextMove, Pace, PlayOptions, Race, RaceScript, ReplayEnd, ReplayEvent, Timing,
-    },
+    replay::{ActorHost, Log, MoveRequests, NextMove, Pace, PlayOptions, Race, RaceScript, ReplayEnd, ReplayEvent, Timing},
     section::Point,
 };
 use futures::FutureExt;
@@ -189,12 +187,8 @@ impl Replays {
             log: Arc::default(),
         });
         self.queue.add(&replay)?;
-        let options = PlayOptions {
-            hosts: actor_hosts(app),
-            pace: request.pace,
-            moves: replay.moves.clone(),
-            timing: request.timing,
-        };
+        let options =
+            PlayOptions { hosts: actor_hosts(app), pace: request.pace, moves: replay.moves.clone(), timing: request.timing };
         let waits = self.queue.place_of(&replay).position > 0;
         let (sender, started) = oneshot::channel();
         let (ctx, replays, playing) = (app.ctx.clone(), Arc::clone(self), Arc::clone(&replay));

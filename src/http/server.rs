@@ -94,9 +94,7 @@ pub async fn run(args: Args, stopping: CancellationToken) -> Result<(), Failure>
     let limit = Duration::from_millis(config.server.shutdown_ms);
     allow_files(config.server.connections);
     if config.replays.enabled && config.redis.mine_url.expose_secret().is_empty() {
-        tracing::warn!(
-            "redis.mine_url is not set: students' scripts (/mine) run in the Redis that sells, and can fill it"
-        );
+        tracing::warn!("redis.mine_url is not set: students' scripts (/mine) run in the Redis that sells, and can fill it");
     }
 
     let ctx = Ctx::new(config).map_err(|e| Failure::Unusable(e.to_string()))?;
@@ -234,8 +232,7 @@ fn load_config(args: &Args) -> Result<Config, Failure> {
              environment, or put it in a file for --config"
         ));
     }
-    let mut overrides: Vec<(&str, String)> =
-        args.set.iter().map(|(key, value)| (key.as_str(), value.clone())).collect();
+    let mut overrides: Vec<(&str, String)> = args.set.iter().map(|(key, value)| (key.as_str(), value.clone())).collect();
     overrides.extend(args.port.map(|port| ("server.port", port.to_string())));
     overrides.extend(args.host.clone().map(|host| ("server.host", host)));
     let config = match &args.config {
@@ -267,10 +264,7 @@ async fn bind(config: &mut Config) -> Result<TcpListener, Failure> {
     let (host, port) = (config.server.host.as_str(), config.server.port);
     let refused = |e: io::Error| match e.kind() {
         io::ErrorKind::AddrInUse => {
-            unusable_localized!(
-                "端口 {port} 被占用；用 --port 另选一个",
-                "port {port} is in use; choose another with --port"
-            )
+            unusable_localized!("端口 {port} 被占用；用 --port 另选一个", "port {port} is in use; choose another with --port")
         }
         _ => unusable_localized!("不能监听 {host}:{port}：{e}", "cannot listen on {host}:{port}: {e}"),
     };

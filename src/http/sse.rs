@@ -32,10 +32,7 @@ pub(super) fn failed_event(detail: &str) -> Result<Event, Error> {
 }
 
 /// The response that streams these events until the instance stops.
-pub(super) fn stream_response(
-    app: &AppState,
-    events: impl Stream<Item = Result<Event, Error>> + Send + 'static,
-) -> Response {
+pub(super) fn stream_response(app: &AppState, events: impl Stream<Item = Result<Event, Error>> + Send + 'static) -> Response {
     let Ok(permit) = Arc::clone(&app.streams).try_acquire_owned() else {
         return HttpError::Overloaded("streams of events").into_response();
     };

@@ -72,9 +72,7 @@ impl FromRequestParts<AppState> for Visitor {
 
 /// The schema of header `x-visitor`.
 pub(super) fn id_schema() -> RefOr<Schema> {
-    let id = ObjectBuilder::new()
-        .schema_type(Type::String)
-        .examples([serde_json::json!("6f1c2a0e-8a55-4a0f-9a77-1c2d3e4f5a6b")]);
+    let id = ObjectBuilder::new().schema_type(Type::String).examples([serde_json::json!("6f1c2a0e-8a55-4a0f-9a77-1c2d3e4f5a6b")]);
     id.pattern(Some(format!("^[A-Za-z0-9-]{{{MIN_ID_LEN},{MAX_ID_LEN}}}$"))).into()
 }
 

@@ -132,8 +132,7 @@ impl Probes {
             probe_state(probe_redis(ctx, &mut last.redis_writer)),
             probe_state(probe_zookeeper(ctx))
         );
-        zookeeper.session_lost_ms =
-            last.session.session_lost_for_ms(ctx.zk.session().ok().map(|client| client.session_id().0));
+        zookeeper.session_lost_ms = last.session.session_lost_for_ms(ctx.zk.session().ok().map(|client| client.session_id().0));
         if mysql.up {
             mysql.unfit_tables = ctx.local.of::<LastUnfitTables>().get();
         }
@@ -190,9 +189,7 @@ impl States {
 /// Runs the probe of a server; one that fails or takes longer than [`PROBE_TIMEOUT`] makes the state down.
 async fn probe_state(probe: impl Future<Output = Result<(String, Vec<NamedServer>), Error>>) -> State {
     match timeout(PROBE_TIMEOUT, probe).await {
-        Ok(Ok((detail, members))) => {
-            State { up: true, detail, session_lost_ms: None, members, unfit_tables: Vec::new() }
-        }
+        Ok(Ok((detail, members))) => State { up: true, detail, session_lost_ms: None, members, unfit_tables: Vec::new() },
         Ok(Err(error)) => State::down(public_detail(&error)),
         Err(_) => State::down(format!("no answer within {} ms", PROBE_TIMEOUT.as_millis())),
     }
@@ -269,10 +266,7 @@ fn galera_nodes(node: &HashMap<String, String>) -> impl Iterator<Item = (&str, R
 }
 
 /// The version of Redis, and its named nodes. A server that refuses writes is an error; one that holds them back is none.
-async fn probe_redis(
-    ctx: &Ctx,
-    writer: &mut Option<MultiplexedConnection>,
-) -> Result<(String, Vec<NamedServer>), Error> {
+async fn probe_redis(ctx: &Ctx, writer: &mut Option<MultiplexedConnection>) -> Result<(String, Vec<NamedServer>), Error> {
     let info = redis::cmd("INFO").query_async(&mut ctx.redis.connection()).await;
     let info: String = info?;
     // A replica refuses this write, which changes nothing, and its connection goes: with Sentinels, the next one leads to the

@@ -55,8 +55,7 @@ impl Progress {
 
     /// Runs the steps that are not done yet: the tables, then the stock. The next call tries a failed step again.
     pub(super) async fn prepare(&self, ctx: &Ctx) {
-        let migrate =
-            async { tokio::time::timeout(MIGRATION_TIMEOUT, self.migrate(ctx)).await.map_err(|e| e.to_string())? };
+        let migrate = async { tokio::time::timeout(MIGRATION_TIMEOUT, self.migrate(ctx)).await.map_err(|e| e.to_string())? };
         let seed = async { stock_admin::seed(ctx).await.map_err(|e| e.to_string()) };
         run_unless_done(&self.has_tables, migrate).await;
         if self.has_tables() {

@@ -124,16 +124,8 @@ mod tests {
     #[test]
     fn an_answer_in_json_reports_retries_and_a_lost_lock() {
         let said = |body: &str| classify_answer(200, body.as_bytes()).1;
-        let lost = said(
-            r#"{"outcome":"sold","retries":3,"waited_ms":12,"fence":null,"lock":"lost","entered_us":7,"left_us":9}"#,
-        );
-        let wanted = AnswerDetails {
-            retries: Some(3),
-            waited_ms: Some(12),
-            lost: true,
-            inside: Some((7, 9)),
-            tries: Vec::new(),
-        };
+        let lost = said(r#"{"outcome":"sold","retries":3,"waited_ms":12,"fence":null,"lock":"lost","entered_us":7,"left_us":9}"#);
+        let wanted = AnswerDetails { retries: Some(3), waited_ms: Some(12), lost: true, inside: Some((7, 9)), tries: Vec::new() };
         assert_eq!(lost, wanted);
         assert_eq!(said(r#"{"outcome":"sold","tries_us":[[1,4],[5,8]]}"#).tries, [(1, 4), (5, 8)]);
         assert_eq!(said(r#"{"outcome":"sold","lock":"kept"}"#), AnswerDetails::default());

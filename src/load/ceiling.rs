@@ -43,15 +43,9 @@ pub(super) struct Ceiling {
 impl Ceiling {
     /// Measures the ceiling of the target at `base`.
     /// Errors: [`Failure::Unusable`] where nothing is served there or a request fails, [`Failure::Interrupted`] on `cancel`.
-    pub(super) async fn measure(
-        target: &str,
-        base: &str,
-        threads: usize,
-        cancel: &CancellationToken,
-    ) -> Result<Self, Failure> {
+    pub(super) async fn measure(target: &str, base: &str, threads: usize, cancel: &CancellationToken) -> Result<Self, Failure> {
         let origin = Origin::parse(base)?;
-        let (path, bytes) =
-            first_served(base, if target == ONE_INSTANCE { &LIVENESS_PATHS } else { &STATIC_PATHS }).await?;
+        let (path, bytes) = first_served(base, if target == ONE_INSTANCE { &LIVENESS_PATHS } else { &STATIC_PATHS }).await?;
         let request = origin.request(http::Method::GET, path)?;
         let load = Load {
             origin,

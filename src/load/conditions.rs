@@ -138,8 +138,7 @@ async fn redis(url: &str) -> Option<String> {
         let version: String = info.get("redis_version")?;
         let mut said = format!("version={version}");
         for name in ["appendonly", "appendfsync", "save"] {
-            let (_, value): (String, String) =
-                redis::cmd("CONFIG").arg("GET").arg(name).query_async(&mut redis).await.ok()?;
+            let (_, value): (String, String) = redis::cmd("CONFIG").arg("GET").arg(name).query_async(&mut redis).await.ok()?;
             said += &format!(", {name}={}", if value.is_empty() { "no" } else { &value });
         }
         Some(said)

@@ -179,12 +179,8 @@ impl Load {
         let meter = Arc::new(Meter::default());
         let links = self.open_all(&meter).await?;
         let load = Arc::new(self);
-        let seen = Arc::new(LoadProgress {
-            recorded: Mutex::default(),
-            meter,
-            claimed: AtomicU64::new(0),
-            clock: Instant::now(),
-        });
+        let seen =
+            Arc::new(LoadProgress { recorded: Mutex::default(), meter, claimed: AtomicU64::new(0), clock: Instant::now() });
         let stop = cancel.child_token();
         let mut workers = JoinSet::new();
         for (n, link) in links.into_iter().enumerate() {
@@ -230,8 +226,7 @@ impl Load {
         while let Some((turn, due)) = self.next_request(&mut loops, &seen, &stop).await {
             let (outcome, said, answer) = self.send_once(turn, &mut link, &seen.meter).await;
             let done = Instant::now();
-            let instance =
-                answer.as_ref().and_then(|a| a.headers().get("x-instance")).and_then(|name| name.to_str().ok());
+            let instance = answer.as_ref().and_then(|a| a.headers().get("x-instance")).and_then(|name| name.to_str().ok());
             let mut recorded = seen.recorded.lock();
             recorded.stays.extend(said.inside);
             if self.draws {
@@ -248,12 +243,7 @@ impl Load {
 
     /// Waits until the next request is due (without a rate, now); returns its number and that time, or `None` if the load is over
     /// or stopped. `loops` counts the requests of this connection, but not in a timed load.
-    async fn next_request(
-        &self,
-        loops: &mut usize,
-        seen: &LoadProgress,
-        stop: &CancellationToken,
-    ) -> Option<(u64, Instant)> {
+    async fn next_request(&self, loops: &mut usize, seen: &LoadProgress, stop: &CancellationToken) -> Option<(u64, Instant)> {
         let now = Instant::now();
         if stop.is_cancelled() {
             return None;
@@ -372,8 +362,7 @@ mod tests {
     fn answers_outside_the_measured_time_do_not_count() {
         let ms = Duration::from_millis;
         let timed = |rate| Until::Over(Timed { warm_up: ms(100), measured: ms(200), rate });
-        let counts =
-            |until: Until| [(50, 90), (90, 110), (250, 290), (290, 310)].map(|(d, e)| until.is_counted(ms(d), ms(e)));
+        let counts = |until: Until| [(50, 90), (90, 110), (250, 290), (290, 310)].map(|(d, e)| until.is_counted(ms(d), ms(e)));
         assert_eq!(counts(timed(None)), [false, true, true, false]);
         assert_eq!(counts(timed(Some(9.0))), [false, false, true, true]);
     }

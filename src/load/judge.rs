@@ -109,10 +109,7 @@ pub async fn run(args: Args, at: Option<Addresses>, stop: CancellationToken) -> 
     for (name, after) in after {
         let came = after.since(before.get(&name).copied().unwrap_or_default());
         let books = came.ok_or_else(|| {
-            unusable_localized!(
-                "有实例中途重启，它的账没有了",
-                "an instance was started again meanwhile, and its books with it"
-            )
+            unusable_localized!("有实例中途重启，它的账没有了", "an instance was started again meanwhile, and its books with it")
         })?;
         if books.received > 0 {
             strategies.push(Bought { name, books });
@@ -144,8 +141,7 @@ async fn run_command(args: &Args, lab: &Addresses, stop: &CancellationToken) -> 
     let words: Vec<_> = args.command.iter().map(|word| word.replace(PLACE, &url)).collect();
     let (program, words) = words.split_first().ok_or_else(|| unusable!("there is no command"))?;
     let child = Command::new(program).args(words).env(VARIABLE, &url).kill_on_drop(true).spawn();
-    let mut child =
-        child.map_err(|why| unusable_localized!("{program} 运行不了：{why}", "{program} cannot be run: {why}"))?;
+    let mut child = child.map_err(|why| unusable_localized!("{program} 运行不了：{why}", "{program} cannot be run: {why}"))?;
     let ended = tokio::select! {
         ended = child.wait() => ended.map_err(|why| unusable!("{program}: {why}"))?,
         () = stop.cancelled() => return Err(interrupted()),
@@ -193,12 +189,7 @@ async fn books_at_end(lab: &Addresses, stop: &CancellationToken) -> Result<BTree
 
 impl Judgement {
     /// Says what was bought of the pieces in one store, and what is gone from it. Returns the promises that were not kept.
-    async fn judge_store(
-        &mut self,
-        store: Store,
-        product: &StockApi<'_>,
-        before: i64,
-    ) -> Result<Option<String>, Failure> {
+    async fn judge_store(&mut self, store: Store, product: &StockApi<'_>, before: i64) -> Result<Option<String>, Failure> {
         let of_store = |of: &&Bought| stock::find(&of.name).filter(|strategy| strategy.spec.store == store).is_some();
         let bought: Vec<_> = self.strategies.iter().filter(of_store).collect();
         if bought.is_empty() {
@@ -209,8 +200,7 @@ impl Judgement {
         let (gone, oversold) = (before - stock_change.after, verdict::oversold(stock_change, all).max(0));
         for Bought { name, books } in &bought {
             let [received, sold, sold_out, refused, unknown] =
-                [books.received, books.sold, books.sold_out, books.refused, books.unknown]
-                    .map(|n| with_commas(n as i64));
+                [books.received, books.sold, books.sold_out, books.refused, books.unknown].map(|n| with_commas(n as i64));
             say!(
                 "{}",
                 localized!(
@@ -274,11 +264,7 @@ mod tests {
             (&[Oversold, Exact], 10, 4, [6, 0, 0, 0], true),
         ] {
             let all = OutcomeCounts { sold, sold_out, errors, unknown };
-            assert_eq!(
-                is_kept(promised, StockChange { before, after }, all),
-                kept,
-                "{promised:?} {before} {after} {all:?}"
-            );
+            assert_eq!(is_kept(promised, StockChange { before, after }, all), kept, "{promised:?} {before} {after} {all:?}");
         }
     }
 }

@@ -136,8 +136,7 @@ mod tests {
     #[test]
     fn a_sample_at_the_edge_is_as_large_as_in_the_middle() {
         for early in [0, 29] {
-            let mut all: Vec<_> =
-                (0..30).map(|n| lane(n, 100_000 + 100 * n as u64, 100_050 + 100 * n as u64)).collect();
+            let mut all: Vec<_> = (0..30).map(|n| lane(n, 100_000 + 100 * n as u64, 100_050 + 100 * n as u64)).collect();
             let to = all[early].left_us;
             all.push(lane(99, to - 10, to + 10));
             let lanes = choose_lanes(all).expect("lanes");
@@ -149,8 +148,7 @@ mod tests {
 
     #[test]
     fn without_a_section_the_last_try_stands_for_the_stay() {
-        let said =
-            |tries: &[Stay]| AnswerDetails { waited_ms: Some(2), tries: tries.to_vec(), ..AnswerDetails::default() };
+        let said = |tries: &[Stay]| AnswerDetails { waited_ms: Some(2), tries: tries.to_vec(), ..AnswerDetails::default() };
         let beaten = Lane::of(1, 1, Some("8000"), &said(&[(12_000, 14_000), (15_000, 16_000), (17_000, 19_000)]));
         let at_once = Lane::of(2, 1, Some("8000"), &said(&[(13_000, 13_500)]));
         let lanes = choose_lanes(vec![beaten.expect("tries"), at_once.expect("a try")]).expect("two").drawn;

@@ -88,12 +88,9 @@ pub(super) struct Measurement {
 }
 
 /// Parses a name of a registry; clap suggests the nearest for a mistyped one.
-pub(super) fn name_parser<S: Sync>(
-    all: &'static [RegistryEntry<S>],
-) -> impl TypedValueParser<Value = &'static RegistryEntry<S>> {
+pub(super) fn name_parser<S: Sync>(all: &'static [RegistryEntry<S>]) -> impl TypedValueParser<Value = &'static RegistryEntry<S>> {
     let find = move |name: String| all.iter().find(|entry| entry.slug == name);
-    PossibleValuesParser::new(all.iter().map(|entry| entry.slug))
-        .map(move |name| find(name).expect("it is one of them"))
+    PossibleValuesParser::new(all.iter().map(|entry| entry.slug)).map(move |name| find(name).expect("it is one of them"))
 }
 
 /// Parses the duration of a round.
@@ -161,12 +158,7 @@ pub(super) struct Setup {
 impl MeasureArgs {
     /// Finds the targets, checks that each knows all of `slugs`, and prints the conditions.
     /// Errors: [`Failure::Unusable`] where the address of one is not known, it does not answer, or it lacks one of `slugs`.
-    pub(super) async fn set_up(
-        &self,
-        at: Option<Addresses>,
-        registry: Registry,
-        slugs: &[&str],
-    ) -> Result<Setup, Failure> {
+    pub(super) async fn set_up(&self, at: Option<Addresses>, registry: Registry, slugs: &[&str]) -> Result<Setup, Failure> {
         let cluster = self.place.find(at)?;
         let mut targets = Vec::new();
         for name in &self.targets {
@@ -203,8 +195,7 @@ impl MeasureArgs {
         let first = plans.first().cloned();
         let first = first.ok_or_else(|| unusable!("there is nothing to measure"))?;
         first.check().map_err(Failure::Unusable)?;
-        let timed =
-            self.duration.map(|measured| Timed { rate: rate.map(f64::from), ..Timed::closed(self.warm_up, measured) });
+        let timed = self.duration.map(|measured| Timed { rate: rate.map(f64::from), ..Timed::closed(self.warm_up, measured) });
         let rounds = timed.map_or(0, |_| self.rounds as usize);
         let bar = Bar::new(plans.len() * (1 + rounds));
         let (mut rows, mut run, mut not_run) = (Vec::new(), Vec::new(), Vec::new());

@@ -172,9 +172,7 @@ impl Plan {
         } else if self.planned_requests() > MAX_REQUESTS {
             Err(format!("threads × loops is at most {MAX_REQUESTS}"))
         } else if held > MAX_TOTAL_HOLD_MS {
-            Err(format!(
-                "threads × loops × hold_ms is at most {MAX_TOTAL_HOLD_MS}, which is 10 minutes one after the other"
-            ))
+            Err(format!("threads × loops × hold_ms is at most {MAX_TOTAL_HOLD_MS}, which is 10 minutes one after the other"))
         } else {
             Ok(())
         }

@@ -304,13 +304,7 @@ impl Row {
         reasons.sort_by_key(|(_, n)| std::cmp::Reverse(**n));
         let reasons: Vec<_> = reasons.into_iter().map(|(why, n)| format!("{n}× {why}")).collect();
         (!reasons.is_empty()).then(|| {
-            localized!(
-                "{}，{} 个连接：{}",
-                "{}, {} connections: {}",
-                target_name(&self.target),
-                self.threads,
-                reasons.join("; ")
-            )
+            localized!("{}，{} 个连接：{}", "{}, {} connections: {}", target_name(&self.target), self.threads, reasons.join("; "))
         })
     }
 

@@ -119,13 +119,8 @@ async fn sell_from_stock(
     let strategy = strategy_of(plan)?;
     let (stock, store) = (StockApi::of(plan, strategy), strategy.spec.store);
     let wait = plan.wait_ms.map(|ms| format!("&wait_ms={ms}"));
-    let path = format!(
-        "/check/lock/{}?stock_id={}&hold_ms={}{}",
-        plan.strategy,
-        plan.stock_id,
-        plan.hold_ms,
-        wait.unwrap_or_default()
-    );
+    let path =
+        format!("/check/lock/{}?stock_id={}&hold_ms={}{}", plan.strategy, plan.stock_id, plan.hold_ms, wait.unwrap_or_default());
     let mut request = json_request(&origin, &path)?;
     *request.method_mut() = plan.method.clone();
     let visitor = plan.visitor.as_deref().map(HeaderValue::from_str);
@@ -195,11 +190,7 @@ async fn send_load(
     progress.send_replace(Snapshot { planned: plan.planned_requests(), ..Snapshot::default() });
     let ended = load.send(cancel, |seen| send_snapshots(seen, plan.planned_requests(), progress)).await?;
     let Snapshot { pace, lanes, .. } = progress.borrow().clone();
-    progress.send_replace(Snapshot {
-        pace,
-        lanes,
-        ..Snapshot::of(&ended.counted, plan.planned_requests(), ended.elapsed)
-    });
+    progress.send_replace(Snapshot { pace, lanes, ..Snapshot::of(&ended.counted, plan.planned_requests(), ended.elapsed) });
     Ok(ended)
 }
 

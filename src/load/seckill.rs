@@ -68,8 +68,7 @@ impl Outputs for Args {
 /// Errors: [`Failure::Promise`] where a step broke its promise or an unsafe one did not show its fault,
 /// [`Failure::Unusable`] where no cluster answers or a server is missing, [`Failure::Interrupted`] after a signal.
 pub async fn run(args: Args, at: Option<Addresses>, stop: CancellationToken) -> Result<(), Failure> {
-    let steps: Vec<_> =
-        if args.strategies.is_empty() { seckill::ALL.iter().collect() } else { args.strategies.clone() };
+    let steps: Vec<_> = if args.strategies.is_empty() { seckill::ALL.iter().collect() } else { args.strategies.clone() };
     let slugs: Vec<_> = steps.iter().map(|step| step.slug).collect();
     let setup = args.how.set_up(at, Registry::Steps, &slugs).await?;
     let load = |plan| {

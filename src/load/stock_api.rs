@@ -68,12 +68,7 @@ impl<'a> StockApi<'a> {
     /// The product's URL, with the strategy in its query.
     fn product_url(&self) -> String {
         let strategy = self.strategy.map(|one| format!("&strategy={}", one.slug));
-        format!(
-            "{}/stock?stock_id={}{}",
-            without_trailing_slash(self.base),
-            self.stock_id,
-            strategy.unwrap_or_default()
-        )
+        format!("{}/stock?stock_id={}{}", without_trailing_slash(self.base), self.stock_id, strategy.unwrap_or_default())
     }
 }
 

@@ -131,9 +131,7 @@ fn remarks(row: &Row) -> String {
     let remarks = [
         row.bounded_by_generator.then(|| localized!("受限于压测端", "bounded by the generator")),
         (errors > 0).then(|| localized!("各轮里有 {errors} 个出错", "{errors} errors in the rounds")),
-        (behind > 0).then(|| {
-            localized!("{behind} 个到时没有发出：99% 只是下限", "{behind} due, not sent: 99% is a lower bound")
-        }),
+        (behind > 0).then(|| localized!("{behind} 个到时没有发出：99% 只是下限", "{behind} due, not sent: 99% is a lower bound")),
     ];
     let remarks: Vec<_> = remarks.into_iter().flatten().collect();
     remarks.join(&localized!("；", "; "))
@@ -158,10 +156,7 @@ fn promise_line(rows: &[Row]) -> String {
         false => localized!("（{}）", " ({})", notes.join(&localized!("；", "; "))),
     };
     let (sign, on) = (colour_mark(sign), on.join(&localized!("，", ", ")));
-    localized!(
-        "{sign} {verb}  {strategy}［{promise}］：{on}{notes}",
-        "{sign} {verb}  {strategy} [{promise}]: {on}{notes}"
-    )
+    localized!("{sign} {verb}  {strategy}［{promise}］：{on}{notes}", "{sign} {verb}  {strategy} [{promise}]: {on}{notes}")
 }
 
 /// The row's verdict on its target in words, with the number of pieces oversold.

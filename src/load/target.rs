@@ -68,8 +68,7 @@ impl Cluster {
     /// The address of the target `one` or `three`.
     /// Errors: [`Failure::Unusable`] if it is not known; the text names the missing option.
     pub fn address(&self, target: &str) -> Result<&str, Failure> {
-        let (address, option) =
-            if target == ONE_INSTANCE { (&self.instance, "--instance") } else { (&self.http, "--http") };
+        let (address, option) = if target == ONE_INSTANCE { (&self.instance, "--instance") } else { (&self.http, "--http") };
         address.as_deref().ok_or_else(|| {
             unusable_localized!(
                 "目标 {target} 需要 {option}：请给出，或从 --targets 里去掉",

@@ -84,13 +84,7 @@ pub fn table<T>(columns: &[Column<T>], left_aligned: &[usize], rows: &[T], markd
 }
 
 /// Draws a table that is at most this wide; without a width, as wide as it comes.
-fn table_within<T>(
-    columns: &[Column<T>],
-    left_aligned: &[usize],
-    rows: &[T],
-    markdown: bool,
-    width: Option<usize>,
-) -> String {
+fn table_within<T>(columns: &[Column<T>], left_aligned: &[usize], rows: &[T], markdown: bool, width: Option<usize>) -> String {
     let mut shown: Vec<_> = columns.iter().enumerate().collect();
     let draw = |shown: &[(usize, &Column<T>)]| draw_columns(shown, left_aligned, rows, markdown);
     let mut table = draw(&shown);
@@ -110,11 +104,8 @@ fn table_within<T>(
     if left_out.is_empty() {
         return table.to_string();
     }
-    let left_out = localized!(
-        "终端太窄，没有显示：{}",
-        "not shown, as the terminal is narrow: {}",
-        left_out.join(&localized!("、", ", "))
-    );
+    let left_out =
+        localized!("终端太窄，没有显示：{}", "not shown, as the terminal is narrow: {}", left_out.join(&localized!("、", ", ")));
     format!("{table}\n{left_out}")
 }
 
@@ -181,9 +172,7 @@ mod tests {
 
     #[test]
     fn numbers_are_rounded_and_grouped_by_thousands() {
-        for (n, text) in
-            [(0, "0"), (999, "999"), (1000, "1,000"), (-4870, "-4,870"), (-100, "-100"), (1_234_567, "1,234,567")]
-        {
+        for (n, text) in [(0, "0"), (999, "999"), (1000, "1,000"), (-4870, "-4,870"), (-100, "-100"), (1_234_567, "1,234,567")] {
             assert_eq!(with_commas(n), text);
         }
         for (n, text) in [(0.0, "0"), (7.4, "7"), (498.7, "499"), (13_149.0, "13,100"), (123_456.0, "123,000")] {

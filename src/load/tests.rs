@@ -20,9 +20,7 @@ fn seen(row: &Row) -> String {
     let OutcomeCounts { sold, sold_out, errors, unknown } = row.counts;
     let kept = if row.kept { "kept" } else { "broken" };
     let (verdict, oversold, after) = (row.verdict.to_string(), row.oversold, row.stock_change.after);
-    format!(
-        "{verdict}, {kept}: {sold} sold, {sold_out} out, {errors} errors, {unknown} unknown; {oversold} over, {after} left"
-    )
+    format!("{verdict}, {kept}: {sold} sold, {sold_out} out, {errors} errors, {unknown} unknown; {oversold} over, {after} left")
 }
 
 /// Checks that the row complains of this.
@@ -55,18 +53,8 @@ async fn the_table_of_shops() {
             Some("503 lock not had"),
         ),
         // Whether they were done or not, unknown outcomes widen the interval.
-        (
-            Some(CutBefore),
-            1000,
-            "errors, broken: 180 sold, 0 out, 0 errors, 20 unknown; 0 over, 820 left",
-            Some("20 unknown"),
-        ),
-        (
-            Some(CutAfter),
-            1000,
-            "errors, broken: 180 sold, 0 out, 0 errors, 20 unknown; -20 over, 800 left",
-            Some("20 unknown"),
-        ),
+        (Some(CutBefore), 1000, "errors, broken: 180 sold, 0 out, 0 errors, 20 unknown; 0 over, 820 left", Some("20 unknown")),
+        (Some(CutAfter), 1000, "errors, broken: 180 sold, 0 out, 0 errors, 20 unknown; -20 over, 800 left", Some("20 unknown")),
         (
             Some(TakesAndDoesNotKnow),
             1000,
@@ -184,11 +172,8 @@ async fn a_run_that_is_cancelled_or_fails_removes_its_product_too() {
 #[tokio::test]
 async fn three_means_that_three_have_answered() {
     let fake = Fake::open(None).await;
-    let on = |base: &str, target: &str| Plan {
-        base: base.into(),
-        target: target.into(),
-        ..fake.plan("single-update", 6, 10, 1000)
-    };
+    let on =
+        |base: &str, target: &str| Plan { base: base.into(), target: target.into(), ..fake.plan("single-update", 6, 10, 1000) };
     let row = run_to_its_end(&on(&fake.http, THREE_BEHIND_NGINX)).await;
     assert_eq!((row.verdict, row.kept), (Verdict::Exact, true));
     assert_eq!(row.instances.len(), 3);
@@ -251,8 +236,7 @@ async fn an_instance_is_listed_that_sold_in_the_warm_up_alone() {
 #[tokio::test]
 async fn a_run_without_an_end_within_reach_is_refused() {
     let fake = Fake::open(None).await;
-    for (threads, loops, hold_ms, rule) in
-        [(1000, 10_000, 0, "threads × loops"), (10, 1000, 61, "hold_ms"), (0, 1, 0, "threads")]
+    for (threads, loops, hold_ms, rule) in [(1000, 10_000, 0, "threads × loops"), (10, 1000, 61, "hold_ms"), (0, 1, 0, "threads")]
     {
         let plan = Plan { hold_ms, ..fake.plan("redis-lock", threads, loops, 1) };
         let refused = run_silently(&plan, &CancellationToken::new()).await.unwrap_err();

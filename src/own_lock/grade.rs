@@ -170,9 +170,7 @@ impl Trial {
         let (owner, lease) = (who.to_string(), u64::try_from(lease.as_millis()).unwrap_or(u64::MAX));
         let ran = run_script(script, &self.key, &owner, lease, &mut self.redis()).await;
         ran.map_err(|error| match error.code() {
-            Some("ERR" | "WRONGTYPE") => {
-                TrialError::ScriptFailed(format!("{name}: {}", error.detail().unwrap_or_default()))
-            }
+            Some("ERR" | "WRONGTYPE") => TrialError::ScriptFailed(format!("{name}: {}", error.detail().unwrap_or_default())),
             _ => TrialError::Redis(error.into()),
         })
     }
@@ -259,9 +257,7 @@ impl Trial {
         self.acquire_as_a(TESTED_LEASE).await?;
         match self.remaining_lease_ms().await? {
             -1 => Err(TrialError::Untried(NO_LEASE)),
-            left if u128::from(left.unsigned_abs()) > TESTED_LEASE.as_millis() => {
-                Err(TrialError::Untried(LEASE_TOO_LONG))
-            }
+            left if u128::from(left.unsigned_abs()) > TESTED_LEASE.as_millis() => Err(TrialError::Untried(LEASE_TOO_LONG)),
             _ => Ok(()),
         }
     }
@@ -344,18 +340,13 @@ impl Trial {
 }
 
 const FREE_LOCK_REFUSED: Bilingual = Bilingual::of("锁空着，A 却进不去。", "The lock was free, and A did not get in.");
-const NO_LEASE: Bilingual =
-    Bilingual::of("锁没有租约，不会到期：没法试。", "The lock has no lease that could end: not tried.");
-const LEASE_TOO_LONG: Bilingual =
-    Bilingual::of("租约比 ARGV[2] 长：没法试。", "Its lease is longer than ARGV[2]: not tried.");
+const NO_LEASE: Bilingual = Bilingual::of("锁没有租约，不会到期：没法试。", "The lock has no lease that could end: not tried.");
+const LEASE_TOO_LONG: Bilingual = Bilingual::of("租约比 ARGV[2] 长：没法试。", "Its lease is longer than ARGV[2]: not tried.");
 /// Why a trial of the lease is untried on a machine that was too slow.
-const STALLED: Bilingual = Bilingual::of(
-    "这台机器停顿得比租约还久：没法试。",
-    "This machine stood still for longer than the lease: not tried.",
-);
+const STALLED: Bilingual =
+    Bilingual::of("这台机器停顿得比租约还久：没法试。", "This machine stood still for longer than the lease: not tried.");
 const SCRIPT_FAILS: Bilingual = Bilingual::of("一段脚本在 Redis 里出错了。", "A script failed in Redis.");
-const B_ENTERED_TOO_SOON: Bilingual =
-    Bilingual::of("A 的锁还在，B 就进去了。", "B got in while the lock was still A's.");
+const B_ENTERED_TOO_SOON: Bilingual = Bilingual::of("A 的锁还在，B 就进去了。", "B got in while the lock was still A's.");
 
 /// Eight owners at once: never two inside, and all get in.
 async fn exclusion(trial: &Trial) -> TrialResult {
@@ -399,10 +390,7 @@ async fn exclusion(trial: &Trial) -> TrialResult {
     };
     let ended = join_all(LOAD_OWNERS.map(enter_and_leave)).await;
     ended.into_iter().collect::<Result<Vec<()>, TrialError>>()?;
-    Ok(Bilingual::of(
-        "8 个各进出 10 次，临界区里从来只有一个。",
-        "Eight went in and out ten times each, and never two at once.",
-    ))
+    Ok(Bilingual::of("8 个各进出 10 次，临界区里从来只有一个。", "Eight went in and out ten times each, and never two at once."))
 }
 
 /// A takes the lock and dies. B gets in at the end of the lease, not before.

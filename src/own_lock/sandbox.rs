@@ -15,17 +15,16 @@ const MAX_SCRIPT_BYTES: usize = 2_000;
 
 /// The commands that a script may call, each on `KEYS[1]`.
 const COMMANDS: &[&str] = &[
-    "decr", "del", "exists", "expire", "get", "hdel", "hexists", "hget", "hincrby", "hlen", "hset", "hsetnx", "incr",
-    "lindex", "llen", "lpop", "lpos", "lrem", "persist", "pexpire", "pttl", "rpush", "set", "setnx", "ttl",
+    "decr", "del", "exists", "expire", "get", "hdel", "hexists", "hget", "hincrby", "hlen", "hset", "hsetnx", "incr", "lindex",
+    "llen", "lpop", "lpos", "lrem", "persist", "pexpire", "pttl", "rpush", "set", "setnx", "ttl",
 ];
 
 /// Commands that accept any number of keys; nothing may follow `KEYS[1]`.
 const SINGLE_KEY_COMMANDS: &[&str] = &["del", "exists"];
 
 /// The Lua words that a script may use anywhere; `local`, `redis`, `KEYS` and `ARGV` have rules of their own.
-const ALLOWED_WORDS: &[&str] = &[
-    "and", "else", "elseif", "end", "false", "if", "nil", "not", "or", "return", "then", "true", "tonumber", "tostring",
-];
+const ALLOWED_WORDS: &[&str] =
+    &["and", "else", "elseif", "end", "false", "if", "nil", "not", "or", "return", "then", "true", "tonumber", "tostring"];
 
 /// Words that a local name must not be.
 const RESERVED_WORDS: &[&str] =

@@ -136,11 +136,8 @@ impl Faults {
     /// As [`inject`](Self::inject), with a size: that of a jump of a clock, or a delay.
     pub async fn inject_sized(&self, action: Action, member: &str, by: Duration) -> Result<(), HttpError> {
         self.note_undo(action, member);
-        let command = FaultCommand {
-            action,
-            member: member.to_owned(),
-            by_ms: u64::try_from(by.as_millis()).unwrap_or(u64::MAX),
-        };
+        let command =
+            FaultCommand { action, member: member.to_owned(), by_ms: u64::try_from(by.as_millis()).unwrap_or(u64::MAX) };
         self.lab.inject(&command).await?;
         self.note_done(action, member);
         Ok(())

@@ -118,8 +118,7 @@ impl Play {
         self.inject(Action::Resume, SENTINEL).await?;
         self.inject(Action::Promote, "replica").await?;
         self.wait_until_all_reach_redis().await?;
-        let words =
-            serde_json::json!({ "zh": "Sentinel 把从节点升为主节点", "en": "the Sentinel promotes the replica" });
+        let words = serde_json::json!({ "zh": "Sentinel 把从节点升为主节点", "en": "the Sentinel promotes the replica" });
         let promoted = ReplayEvent::of("step", "promoted").with_value(words);
         self.log().add(promoted);
         Ok(())

@@ -31,9 +31,11 @@ impl Play {
     /// Waits until the server has at least this many waiters behind the holder.
     pub(super) async fn wait_until_queued(&self, waiting: usize) -> Result<(), Error> {
         let late = format!("fewer than {waiting} wait for the lock");
-        poll_until(STEP_TIMEOUT, &late, || async move {
-            Ok(self.first_lock().await?.map_or(0, |held| held.queue.len()) > waiting)
-        })
+        poll_until(
+            STEP_TIMEOUT,
+            &late,
+            || async move { Ok(self.first_lock().await?.map_or(0, |held| held.queue.len()) > waiting) },
+        )
         .await
     }
 

@@ -142,24 +142,14 @@ impl Observer {
 
 impl ReplayState {
     /// Records an event of an actor, and returns what the log shows of it.
-    fn record_actor_event(
-        &mut self,
-        letter: char,
-        act: &str,
-        sells: bool,
-        actor_event: &ActorEvent,
-    ) -> Vec<ReplayEvent> {
+    fn record_actor_event(&mut self, letter: char, act: &str, sells: bool, actor_event: &ActorEvent) -> Vec<ReplayEvent> {
         self.starting.remove(&letter);
         let instance = self.actor(letter).map(|actor| actor.instance.clone());
         let event = |event: &str| ReplayEvent { instance: instance.clone(), ..ReplayEvent::of(letter, event) };
         let mut events = Vec::new();
         match actor_event {
             ActorEvent::Start { instance, owner } => {
-                events.push(ReplayEvent {
-                    instance: Some(instance.clone()),
-                    value: Some(act.into()),
-                    ..event("start")
-                });
+                events.push(ReplayEvent { instance: Some(instance.clone()), value: Some(act.into()), ..event("start") });
                 self.actors.retain(|actor| actor.letter != letter);
                 self.actors.push(KnownActor {
                     letter,
@@ -264,8 +254,7 @@ impl ReplayState {
     fn record_changes(&mut self, mut now: ServerState) -> Vec<ReplayEvent> {
         now.locks.retain_mut(|lock| self.can_be_shown(lock));
         let read_at = Instant::now();
-        let since_ms =
-            self.read_at.map_or(0, |before| i64::try_from((read_at - before).as_millis()).unwrap_or(i64::MAX));
+        let since_ms = self.read_at.map_or(0, |before| i64::try_from((read_at - before).as_millis()).unwrap_or(i64::MAX));
         let before = std::mem::take(&mut self.servers);
         let mut events = self.freed_locks(&before.locks, &now.locks, since_ms);
         for lock in &now.locks {
@@ -364,8 +353,7 @@ impl ReplayState {
     /// The letter of the actor whose letter this text is, whose owner it contains, or who is alone on the instance with
     /// whose name it begins; `None` for a stranger.
     fn actor_named_in(&self, owner: &str) -> Option<String> {
-        let by_owner =
-            self.actors.iter().find(|actor| owner == actor.letter.to_string() || has_owner(owner, &actor.owner));
+        let by_owner = self.actors.iter().find(|actor| owner == actor.letter.to_string() || has_owner(owner, &actor.owner));
         let mut by_instance = self.actors.iter().filter(|actor| owner.starts_with(&actor.instance));
         let by_instance = by_instance.next().filter(|_| by_instance.next().is_none());
         let actor = by_owner.or(by_instance)?;

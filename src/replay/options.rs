@@ -130,9 +130,7 @@ impl MoveRequests {
         let (permits, moves) = &*self.0;
         let permit = timeout(PERSON_TIMEOUT, permits.acquire()).await;
         permit
-            .map_err(|_| {
-                Error::replay(format!("nobody asked for the next step within {} s", PERSON_TIMEOUT.as_secs()))
-            })?
+            .map_err(|_| Error::replay(format!("nobody asked for the next step within {} s", PERSON_TIMEOUT.as_secs())))?
             .map_err(Error::replay)?
             .forget();
         let next = moves.lock().pop_front();

@@ -165,9 +165,7 @@ impl Play {
             ActorHost::Remote { url, .. } => url.trim_end_matches('/').rsplit(':').next(),
             ActorHost::Local(_) => None,
         }
-        .ok_or_else(|| {
-            Error::replay("the replay runs in one instance, and needs the instances of a cluster (cluster.instances)")
-        })
+        .ok_or_else(|| Error::replay("the replay runs in one instance, and needs the instances of a cluster (cluster.instances)"))
     }
 
     /// The running actor of this role; an error if it does not run.

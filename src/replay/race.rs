@@ -235,8 +235,7 @@ impl Race {
 
     /// What the steps and acts of both variants need of a lab. A jump of a clock counts as no need: the lease is ended instead.
     fn needs(&self) -> impl Iterator<Item = Need> {
-        let nodes =
-            self.acts().any(|act| act.reset_scope().names.iter().any(|name| matches!(name, Name::RedisNodes(_))));
+        let nodes = self.acts().any(|act| act.reset_scope().names.iter().any(|name| matches!(name, Name::RedisNodes(_))));
         let ordered = self.steps().filter_map(Step::needs);
         ordered.chain(nodes.then_some(Need::Nodes))
     }

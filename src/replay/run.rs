@@ -64,17 +64,17 @@ impl RaceScript {
             () = observer.poll(&reader) => Ok(Err(Error::replay("the servers are no longer read (a bug)"))),
             () = cancel.cancelled() => Ok(Err(Error::replay("it was cancelled"))),
         };
-        let failed = |_: &str, error| tracing::error!(%error, "a fault of a replay could not be undone: undo it with oversell lab fault");
+        let failed =
+            |_: &str, error| tracing::error!(%error, "a fault of a replay could not be undone: undo it with oversell lab fault");
         if let Some(faults) = &play.faults
             && faults.mend_all(failed).await
         {
             play.wait_until_readable().await;
         }
-        let result =
-            match played.unwrap_or_else(|_| Err(Error::replay(format!("it took longer than {} s", limit.as_secs())))) {
-                Ok(()) => self.judge(&play).await,
-                Err(error) => Err(error),
-            };
+        let result = match played.unwrap_or_else(|_| Err(Error::replay(format!("it took longer than {} s", limit.as_secs())))) {
+            Ok(()) => self.judge(&play).await,
+            Err(error) => Err(error),
+        };
         drop(play);
         self.act.remove_pieces(ctx, stock_id).await?;
         result

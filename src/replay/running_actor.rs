@@ -130,16 +130,11 @@ impl RunningActor {
     }
 
     /// Waits until `until` is true of the progress, and returns it. Fails after [`STEP_TIMEOUT`], or if the actor is gone.
-    async fn wait_for(
-        &mut self,
-        what: impl Display,
-        until: impl FnMut(&ActorProgress) -> bool,
-    ) -> Result<ActorProgress, Error> {
+    async fn wait_for(&mut self, what: impl Display, until: impl FnMut(&ActorProgress) -> bool) -> Result<ActorProgress, Error> {
         let letter = self.letter;
         let progress = timeout(STEP_TIMEOUT, self.progress.wait_for(until)).await;
-        let progress = progress.map_err(|_| {
-            Error::replay(format!("{letter} did not come to {what} within {} s", STEP_TIMEOUT.as_secs()))
-        })?;
+        let progress = progress
+            .map_err(|_| Error::replay(format!("{letter} did not come to {what} within {} s", STEP_TIMEOUT.as_secs())))?;
         Ok(progress.map_err(Error::replay)?.clone())
     }
 
@@ -176,8 +171,6 @@ impl RunningActor {
         }
         self.set_stops(&[]);
         let progress = self.wait_for("its end", |progress| progress.end.is_some()).await?;
-        progress
-            .end
-            .ok_or_else(|| Error::replay(format!("{} was ended before it could report its result", self.letter)))
+        progress.end.ok_or_else(|| Error::replay(format!("{} was ended before it could report its result", self.letter)))
     }
 }

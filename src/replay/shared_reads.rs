@@ -225,11 +225,7 @@ async fn read_nodes(ctx: Ctx, keys: Vec<NodeKey>) -> HashMap<NodeKey, Result<Red
 
 /// Reads keys of one node in one pipeline; without an answer within `limit` each of them fails. Of a key that is no hash
 /// HGETALL fails, of one that is no string GET: a command that is refused is no error here.
-async fn read_keys(
-    mut node: Connection,
-    keys: Vec<NodeKey>,
-    limit: Duration,
-) -> HashMap<NodeKey, Result<RedisEntry, Error>> {
+async fn read_keys(mut node: Connection, keys: Vec<NodeKey>, limit: Duration) -> HashMap<NodeKey, Result<RedisEntry, Error>> {
     if keys.is_empty() {
         return HashMap::new();
     }

@@ -196,9 +196,7 @@ impl Step {
             Self::Role(_, RoleStep::LosesLinkTo(_) | RoleStep::GetsAnswersLate(_)) => Some(Need::Links),
             Self::Fault(Action::Promote, _) | Self::FaultAtEnd(Action::Promote, _) => Some(Need::Replica),
             Self::Fault(..) | Self::FaultAtEnd(..) => Some(Need::Lab),
-            Self::Role(_, RoleStep::GetsKilled | RoleStep::LosesSessionAndLock | RoleStep::LosesSession) => {
-                Some(Need::Lab)
-            }
+            Self::Role(_, RoleStep::GetsKilled | RoleStep::LosesSessionAndLock | RoleStep::LosesSession) => Some(Need::Lab),
             _ => None,
         }
     }

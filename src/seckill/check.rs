@@ -121,9 +121,8 @@ pub fn check_orders(records: &VoucherRecords, answers: Option<&OrderAnswers>) ->
     let there: HashSet<_> = records.orders.iter().collect();
     let told: HashSet<_> = answered.iter().collect();
     let users: HashSet<_> = records.orders.iter().map(|order| order.user_id).collect();
-    let repeated = |orders: &[VoucherOrder]| {
-        orders.len() - orders.iter().map(|order| order.order_id).collect::<HashSet<_>>().len()
-    };
+    let repeated =
+        |orders: &[VoucherOrder]| orders.len() - orders.iter().map(|order| order.order_id).collect::<HashSet<_>>().len();
     let count = |orders: usize| i64::try_from(orders).unwrap_or(i64::MAX);
     let orders = count(records.orders.len());
     let untold = there.difference(&told).count() as u64;
@@ -202,11 +201,7 @@ mod tests {
             (0, &[a], &[a], 0, StockDiffers),
             (1, &[], &[], 1, StockDiffers),
         ] {
-            assert_eq!(
-                verdict(stock, records, answered, unknown),
-                wanted,
-                "{stock} {records:?} {answered:?} {unknown}"
-            );
+            assert_eq!(verdict(stock, records, answered, unknown), wanted, "{stock} {records:?} {answered:?} {unknown}");
         }
     }
 

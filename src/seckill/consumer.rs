@@ -140,11 +140,7 @@ impl Consumer {
     }
 
     /// Takes over up to [`MAX_BATCH`] entries that any consumer, this one too, has read and left unsettled for `idle`.
-    async fn claim_abandoned(
-        &self,
-        redis: &mut MultiplexedConnection,
-        orders: &str,
-    ) -> Result<Vec<StreamEntry>, Error> {
+    async fn claim_abandoned(&self, redis: &mut MultiplexedConnection, orders: &str) -> Result<Vec<StreamEntry>, Error> {
         let mut claim = redis::cmd("XAUTOCLAIM");
         claim.arg(orders).arg(stream::CONSUMER_GROUP).arg(&self.name).arg(self.idle.as_millis() as u64).arg("0-0");
         let claimed: StreamAutoClaimReply = claim.arg("COUNT").arg(MAX_BATCH).query_async(redis).await?;
@@ -182,11 +178,7 @@ impl Consumer {
 
     /// Writes these entries in one transaction, or one by one if that is refused. Settles those that are written, and buries
     /// those that cannot be. The rest stay, and are claimed again after `idle`.
-    async fn write_and_settle(
-        &self,
-        redis: &mut MultiplexedConnection,
-        entries: Vec<StreamEntry>,
-    ) -> Result<(), Error> {
+    async fn write_and_settle(&self, redis: &mut MultiplexedConnection, entries: Vec<StreamEntry>) -> Result<(), Error> {
         let orders: Vec<_> = entries.iter().filter_map(|entry| entry.order.as_ref().ok().copied()).collect();
         if orders.len() == entries.len() && self.write_until_answered(&orders).await?.is_ok() {
             self.points.reach(Point::Written).await;

@@ -126,9 +126,7 @@ async fn begin_prefix(ctx: &Ctx, key: &str, now_seconds: i64) -> Result<(), Erro
         return Ok(());
     }
     let _: () = redis::cmd("DEL").arg(key).query_async(&mut redis).await?;
-    Err(Error::NoId(format!(
-        "{MAX_NEW_PREFIXES} prefixes were begun today, and these go on; there are more after midnight UTC"
-    )))
+    Err(Error::NoId(format!("{MAX_NEW_PREFIXES} prefixes were begun today, and these go on; there are more after midnight UTC")))
 }
 
 impl From<i64> for Id {

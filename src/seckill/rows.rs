@@ -82,8 +82,7 @@ pub(super) async fn deduct_and_insert(ctx: &Ctx, conn: &mut Conn, order: &Order)
 
 /// The statement that takes one piece; it changes no row if none is left.
 pub(super) fn deduct_statement(order: &Order) -> Write<'static> {
-    sqlx::query("UPDATE tb_seckill_voucher SET stock = stock - 1 WHERE voucher_id = ? AND stock > 0")
-        .bind(order.voucher_id)
+    sqlx::query("UPDATE tb_seckill_voucher SET stock = stock - 1 WHERE voucher_id = ? AND stock > 0").bind(order.voucher_id)
 }
 
 pub(super) fn insert_statement(order: &Order, order_id: i64) -> Write<'static> {

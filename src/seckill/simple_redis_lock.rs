@@ -30,11 +30,7 @@ pub(super) fn lock_name(order: &Order) -> String {
 
 /// Tries once to take the lock of the order's user, and places the order under it. Fails with
 /// [`SeckillError::OrderUnderWay`] if the lock is taken.
-pub(super) async fn place_under_lock<S: LockCommands>(
-    ctx: &Ctx,
-    order: &Order,
-    commands: S,
-) -> Result<OrderReceipt, Error> {
+pub(super) async fn place_under_lock<S: LockCommands>(ctx: &Ctx, order: &Order, commands: S) -> Result<OrderReceipt, Error> {
     rows::check_on_sale(ctx, order).await?;
     let lock = Lock::for_all_products(ctx, &order.job, &lock_name(order), LEASE, commands);
     let held = redis_polling::try_once(ctx, &order.job, &Arc::new(lock)).await?.ok_or(SeckillError::OrderUnderWay)?;

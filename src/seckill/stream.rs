@@ -87,8 +87,7 @@ pub(super) struct StreamEntry {
 impl From<StreamId> for StreamEntry {
     fn from(entry: StreamId) -> Self {
         let field = |name| entry.get(name).ok_or_else(|| format!("the entry has no number {name}"));
-        let read =
-            || Ok(QueuedOrder { order_id: field("id")?, user_id: field("userId")?, voucher_id: field("voucherId")? });
+        let read = || Ok(QueuedOrder { order_id: field("id")?, user_id: field("userId")?, voucher_id: field("voucherId")? });
         Self { order: read(), at: entry.id }
     }
 }

@@ -21,8 +21,7 @@ const ALL_ORDERS_TIMEOUT: Duration = Duration::from_secs(30);
 
 const READ_VOUCHER: &str =
     "SELECT voucher_id, title, pieces, stock, begin_time, end_time FROM tb_seckill_voucher WHERE voucher_id = ?";
-const INSERT_VOUCHER: &str =
-    "INSERT INTO tb_seckill_voucher (title, pieces, stock, begin_time, end_time) VALUES (?, ?, ?, ?, ?)";
+const INSERT_VOUCHER: &str = "INSERT INTO tb_seckill_voucher (title, pieces, stock, begin_time, end_time) VALUES (?, ?, ?, ?, ?)";
 /// Deletes a voucher, then its orders.
 const DELETE_VOUCHER: [&str; 2] =
     ["DELETE FROM tb_seckill_voucher WHERE voucher_id = ?", "DELETE FROM tb_voucher_order WHERE voucher_id = ?"];
@@ -93,8 +92,7 @@ pub async fn add(ctx: &Ctx, title: &str, pieces: i64, begin: DateTime<Utc>, end:
     // A `DateTime<Utc>` would be sent as a TIMESTAMP, which ends in 2038.
     let (begin, end) = (begin.naive_utc(), end.naive_utc());
     let add = sqlx::query(INSERT_VOUCHER).bind(title).bind(pieces).bind(pieces).bind(begin).bind(end);
-    let added =
-        Session::of(&conn).bounded(MYSQL_TIMEOUT, add.execute(&mut *conn)).await.map_err(classify_failed_write)?;
+    let added = Session::of(&conn).bounded(MYSQL_TIMEOUT, add.execute(&mut *conn)).await.map_err(classify_failed_write)?;
     conn.done();
     Ok(added.last_insert_id().cast_signed())
 }
@@ -153,12 +151,8 @@ async fn read_records_on(conn: &mut Conn, id: i64) -> Result<Option<(VoucherReco
     let orders: Vec<(i64, i64)> = sqlx::query_as(READ_ORDERS).bind(id).fetch_all(&mut **conn).await?;
     let orders = orders.into_iter().map(|(order_id, user_id)| VoucherOrder { order_id, user_id }).collect();
     conn.execute("COMMIT").await?;
-    let records = voucher.map(|voucher| VoucherRecords {
-        pieces: voucher.pieces,
-        stock: voucher.stock,
-        redis_stock: None,
-        orders,
-    });
+    let records =
+        voucher.map(|voucher| VoucherRecords { pieces: voucher.pieces, stock: voucher.stock, redis_stock: None, orders });
     Ok(records.zip(in_redis))
 }
 

@@ -38,9 +38,7 @@ pub(super) async fn publish(ctx: &Ctx, order: &Order) -> Result<(), Error> {
 async fn publish_in_transaction(ctx: &Ctx, conn: &mut Conn, order: &Order) -> Result<(), Error> {
     mysql::begin(conn, &order.job).await?;
     let marked = mysql::execute_on(conn, &order.job, sqlx::query(MARK_IN_REDIS).bind(order.voucher_id)).await? == 1;
-    if let Some(voucher) =
-        mysql::within_limit(&order.job, voucher::read_on(conn, order.voucher_id)).await?.filter(|_| marked)
-    {
+    if let Some(voucher) = mysql::within_limit(&order.job, voucher::read_on(conn, order.voucher_id)).await?.filter(|_| marked) {
         let key = voucher::stock_key(ctx, order.voucher_id);
         let mut set = redis::pipe();
         set.atomic().hset_nx(&key, "begin", voucher.begin.timestamp_millis());

@@ -102,10 +102,7 @@ where
     (T,): for<'r> FromRow<'r, MySqlRow> + Send + Unpin,
 {
     job.observation.points().report_sent(|| select.sql().to_owned());
-    Session::of(conn)
-        .bounded(statement_timeout(job), select.fetch_optional(&mut **conn))
-        .await
-        .map_err(|e| refusal_error(e, job))
+    Session::of(conn).bounded(statement_timeout(job), select.fetch_optional(&mut **conn)).await.map_err(|e| refusal_error(e, job))
 }
 
 /// Executes a write on a connection of its own, and returns the number of changed rows. [`Error::Unknown`] without an answer.
@@ -195,10 +192,7 @@ pub(crate) async fn end_transaction<T>(mut conn: Conn, outcome: Result<T, Error>
 }
 
 /// Awaits a statement that waits for no row, as long as the job may still wait, and at least 1 s; else [`Error::Unavailable`].
-pub(crate) async fn within_limit<T>(
-    job: &Job,
-    answer: impl Future<Output = Result<T, sqlx::Error>>,
-) -> Result<T, Error> {
+pub(crate) async fn within_limit<T>(job: &Job, answer: impl Future<Output = Result<T, sqlx::Error>>) -> Result<T, Error> {
     let limit = job.wait_left().max(MIN_ANSWER_TIMEOUT);
     let answer = timeout(limit, answer).await;
     Ok(answer.unwrap_or_else(|_| Err(no_answer(limit)))?)

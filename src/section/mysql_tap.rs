@@ -295,13 +295,8 @@ mod tests {
     #[test]
     fn who_polls_is_told_once_until_the_answer_changes() {
         let insert = "INSERT INTO tb_lock (lock_name) VALUES (?)";
-        let pieces = [
-            &prepare(1, insert)[..],
-            &execute(1, DUPLICATE),
-            &execute(1, DUPLICATE),
-            &execute(1, ONE_ROW),
-            &execute(1, ONE_ROW),
-        ];
+        let pieces =
+            [&prepare(1, insert)[..], &execute(1, DUPLICATE), &execute(1, DUPLICATE), &execute(1, ONE_ROW), &execute(1, ONE_ROW)];
         let done = "> Query OK, 1 row affected";
         let told = [insert, "> ERROR 1062", insert, done, insert, done];
         assert_eq!(heard(&pieces.concat()), told);

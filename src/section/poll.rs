@@ -9,11 +9,7 @@ use std::time::Duration;
 
 /// Pauses before the next attempt, for `around` ±50 %, at most as long as the job may still wait: so a last attempt comes at
 /// the end of the wait. [`Error::Timeout`] for `what`, at once, if that end has passed.
-pub(crate) async fn pause_before_retry(
-    job: &Job,
-    around: Duration,
-    what: impl FnOnce() -> String,
-) -> Result<(), Error> {
+pub(crate) async fn pause_before_retry(job: &Job, around: Duration, what: impl FnOnce() -> String) -> Result<(), Error> {
     let left = job.wait_left();
     if left.is_zero() {
         return Err(Error::Timeout { what: what(), waited: job.request.wait });

@@ -41,9 +41,7 @@ pub(crate) async fn watch_connection(ctx: &Ctx, wait: Duration) -> Result<Exclus
 /// answer ([`Error::Unknown`]).
 pub(crate) fn classify_write<T>(result: Result<T, RedisError>, sent: bool) -> Result<T, Error> {
     result.map_err(|e| match e.kind() {
-        ErrorKind::Io | ErrorKind::Parse | ErrorKind::UnexpectedReturnType if sent => {
-            Error::unknown_outcome(Server::Redis, e)
-        }
+        ErrorKind::Io | ErrorKind::Parse | ErrorKind::UnexpectedReturnType if sent => Error::unknown_outcome(Server::Redis, e),
         _ => e.into(),
     })
 }

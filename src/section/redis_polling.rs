@@ -51,8 +51,7 @@ pub(crate) trait LockCommands: Sized + Send + Sync + 'static {
     fn try_lock(lock: &Lock<Self>, redis: &mut Connection) -> impl Future<Output = RedisResult<bool>> + Send;
 
     /// Unlocks; false if the lock was gone or, if its value names the owner, is another's.
-    fn unlock(lock: &Lock<Self>, redis: &mut Connection, at: &Points)
-    -> impl Future<Output = RedisResult<bool>> + Send;
+    fn unlock(lock: &Lock<Self>, redis: &mut Connection, at: &Points) -> impl Future<Output = RedisResult<bool>> + Send;
 }
 
 /// A held lock. Dropping it unlocks in the background.
@@ -91,11 +90,7 @@ pub(crate) async fn lock<S: LockCommands>(ctx: &Ctx, job: &Job, lock: Lock<S>) -
 
 /// Tries once; `None` if the lock is taken: the caller reports `refused`. If the caller is cancelled, the attempt goes on by
 /// itself, and a lock that it acquires is released. An attempt that fails is undone only if the lock names its owner.
-pub(crate) async fn try_once<S: LockCommands>(
-    ctx: &Ctx,
-    job: &Job,
-    lock: &Arc<Lock<S>>,
-) -> Result<Option<LockGuard>, Error> {
+pub(crate) async fn try_once<S: LockCommands>(ctx: &Ctx, job: &Job, lock: &Arc<Lock<S>>) -> Result<Option<LockGuard>, Error> {
     let tried = ctx.tasks.spawn(attempt(ctx.clone(), job.observation.points().clone(), Arc::clone(lock)));
     tried.await.map_err(|e| Error::Internal(e.to_string()))?
 }

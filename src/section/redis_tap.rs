@@ -110,12 +110,7 @@ impl<C: ConnectionLike + Send> ConnectionLike for RedisTap<C> {
         })
     }
 
-    fn req_packed_commands<'a>(
-        &'a mut self,
-        commands: &'a Pipeline,
-        offset: usize,
-        count: usize,
-    ) -> RedisFuture<'a, Vec<Value>> {
+    fn req_packed_commands<'a>(&'a mut self, commands: &'a Pipeline, offset: usize, count: usize) -> RedisFuture<'a, Vec<Value>> {
         let all = |answers: &Vec<Value>| {
             let answers: Vec<_> = answers.iter().map(printed_answer).collect();
             answers.join("; ")

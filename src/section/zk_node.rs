@@ -115,8 +115,7 @@ impl Node {
     /// Watches a sibling, until it changes or goes; `None` if it is gone already.
     pub(crate) async fn watch(&self, sibling: &str) -> Result<Option<OneshotWatcher>, Error> {
         let path = format!("{}/{sibling}", parent_of(&self.path));
-        let (found, event) =
-            repeat_until_answered(|| self.client.check_and_watch_stat(&path)).await.map_err(unavailable)?;
+        let (found, event) = repeat_until_answered(|| self.client.check_and_watch_stat(&path)).await.map_err(unavailable)?;
         Ok(found.map(|_| event))
     }
 }

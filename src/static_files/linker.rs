@@ -12,11 +12,7 @@ const DYNAMIC_IMPORT: &str = "await import('";
 
 /// Links these modules and all that they import, except the modules that an earlier script has. `later` returns the name of
 /// the script for a module that is imported when the script runs; it gets the modules that are loaded by then.
-pub fn link(
-    entries: &[String],
-    earlier: &BTreeSet<String>,
-    mut later: impl FnMut(&str, &BTreeSet<String>) -> String,
-) -> String {
+pub fn link(entries: &[String], earlier: &BTreeSet<String>, mut later: impl FnMut(&str, &BTreeSet<String>) -> String) -> String {
     let mut order = Vec::new();
     let mut modules = earlier.clone();
     for entry in entries {
@@ -78,9 +74,7 @@ fn replace_imports(path: &str, text: &str) -> (String, Vec<String>) {
             }));
             imports.push(import);
         } else if let Some(declared) = line.strip_prefix("export ") {
-            let name = declared
-                .split([' ', '(', '=', '{'])
-                .find(|word| !["async", "class", "const", "function"].contains(word));
+            let name = declared.split([' ', '(', '=', '{']).find(|word| !["async", "class", "const", "function"].contains(word));
             exports.extend(name.map(str::to_owned));
             body += declared;
         } else {
@@ -121,8 +115,7 @@ mod tests {
         let declares = ["async function ", "class ", "const ", "function "];
         let is_known = |line: &&str| {
             declares.iter().any(|d| line.strip_prefix("export ").is_some_and(|l| l.starts_with(d)))
-                || line.ends_with(".js';")
-                    && ["import {", "import * as ", "export {"].iter().any(|form| line.starts_with(form))
+                || line.ends_with(".js';") && ["import {", "import * as ", "export {"].iter().any(|form| line.starts_with(form))
         };
         let mut lines = text.lines().filter(|line| line.starts_with("import") || line.starts_with("export"));
         lines.find(|line| !is_known(line)).map(str::to_owned)

@@ -40,9 +40,7 @@ impl ProductNames {
     pub(super) fn of(scope: Option<ResetScope<'_>>, stock_id: i64) -> Self {
         let names = match scope {
             Some(scope) => scope.names.to_vec(),
-            None => {
-                stock::ALL.iter().flat_map(|strategy| strategy.spec.names).chain(classroom::names()).copied().collect()
-            }
+            None => stock::ALL.iter().flat_map(|strategy| strategy.spec.names).chain(classroom::names()).copied().collect(),
         };
         Self { names, stock_id }
     }

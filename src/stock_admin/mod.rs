@@ -163,12 +163,7 @@ pub async fn count(ctx: &Ctx, store: Store, stock_id: i64) -> Result<i64, Error>
 /// Errors: [`Error::Unavailable`] if a server that is needed is down, [`Error::Refuses`] if it refuses, [`Error::Timeout`]
 /// if somebody holds the row: nothing was changed. [`Error::Unknown`] if a server fell silent or refused in the middle.
 /// Dropping it may leave the reset half done.
-pub async fn reset(
-    ctx: &Ctx,
-    stock_id: i64,
-    count: i64,
-    scope: Option<ResetScope<'_>>,
-) -> Result<Vec<&'static str>, Error> {
+pub async fn reset(ctx: &Ctx, stock_id: i64, count: i64, scope: Option<ResetScope<'_>>) -> Result<Vec<&'static str>, Error> {
     set_and_clear(ctx, stock_id, Some(count), scope).await
 }
 

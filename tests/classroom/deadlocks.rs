@@ -11,11 +11,7 @@ use sqlx::{Executor, MySqlConnection, Row};
 use std::sync::Arc;
 
 /// An instance with its own database.
-async fn instance_with_own_database(
-    servers: &Servers,
-    user: &str,
-    database: &str,
-) -> Result<(Arc<Ctx>, MySqlConnection)> {
+async fn instance_with_own_database(servers: &Servers, user: &str, database: &str) -> Result<(Arc<Ctx>, MySqlConnection)> {
     let (root, ctx) = servers.database(database).await?;
     let url = ctx.config.mysql.url.expose_secret();
     let url = url.replace("root@", &format!("{user}@"));

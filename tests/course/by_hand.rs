@@ -67,9 +67,7 @@ async fn every_line_prints_what_the_lesson_says(lessons: Lessons) -> Result<()> 
         // The twin: a line that prints something else; alone, beside another line, and waited for.
         let wrong = TypedLine::new("echo 4999", "4998");
         let beside = TypedLine::new("echo 4999 &", "4998");
-        for twin in
-            [&[wrong][..], &[beside.clone(), TypedLine::new("echo 1", "1")], &[beside, TypedLine::new("wait", "")]]
-        {
+        for twin in [&[wrong][..], &[beside.clone(), TypedLine::new("echo 1", "1")], &[beside, TypedLine::new("wait", "")]] {
             caught(follow(twin, &placeholders).await, "expected: 4998")?;
         }
         Ok(())
@@ -113,10 +111,7 @@ async fn follow(lines: &[TypedLine], placeholders: &Placeholders) -> Result<()> 
     for LineResult { index, output, .. } in run_lines(&lines, type_line, |_| true).await? {
         let line = &lines[index];
         if !line.is_printed(&output.stdout) {
-            wrong.push(format!(
-                "$ {}\nexpected: {}\nprinted:  {}{}",
-                line.run, line.expect, output.stdout, output.stderr
-            ));
+            wrong.push(format!("$ {}\nexpected: {}\nprinted:  {}{}", line.run, line.expect, output.stdout, output.stderr));
         }
     }
     ensure!(wrong.is_empty(), wrong.join("\n"));

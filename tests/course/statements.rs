@@ -440,10 +440,7 @@ impl Stand {
         let mark = "ECHO so far";
         let mut echo = redis::cmd("ECHO");
         echo.arg("so far").exec_async(&mut self.redis.clone()).await?;
-        wait_until("the monitor has come so far", || async {
-            Ok(self.commands.lock().iter().any(|line| line == mark))
-        })
-        .await?;
+        wait_until("the monitor has come so far", || async { Ok(self.commands.lock().iter().any(|line| line == mark)) }).await?;
         let mut commands = std::mem::take(&mut *self.commands.lock());
         commands.retain(|line| line != mark);
         Ok(commands)
@@ -476,8 +473,7 @@ fn masked(line: &str) -> String {
         DIGIT => digit(at),
         other => other == at,
     };
-    let begins =
-        |rest: &str, pattern: &str| rest.chars().count() >= pattern.len() && pattern.chars().zip(rest.chars()).all(is);
+    let begins = |rest: &str, pattern: &str| rest.chars().count() >= pattern.len() && pattern.chars().zip(rest.chars()).all(is);
     let (mut masked, mut rest) = (String::new(), &line[..]);
     while let Some(next) = rest.chars().next() {
         match MASKS.iter().find(|(pattern, _)| begins(rest, pattern)) {
@@ -544,9 +540,9 @@ fn in_words(request: Request) -> Option<String> {
             format!("{mode} {}", String::from_utf8_lossy(data))
         }
         Operation::Delete { version } => format!("version {version}"),
-        Operation::Exists { watches: true }
-        | Operation::GetData { watches: true }
-        | Operation::GetChildren { watches: true } => "watch".to_owned(),
+        Operation::Exists { watches: true } | Operation::GetData { watches: true } | Operation::GetChildren { watches: true } => {
+            "watch".to_owned()
+        }
         _ => String::new(),
     };
     let line = format!("{} {} {end}", request.kind, request.path);

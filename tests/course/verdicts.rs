@@ -31,9 +31,7 @@ async fn each_instance_serves_the_same_kept_verdicts() -> Result<()> {
         let (status, text) = put(json!([wrong])).await?;
         ensure!(status == StatusCode::BAD_REQUEST && text.contains(field), "{field}: {status} {text}");
     }
-    for run in
-        [json!([lesson("1.4", "reproduced"), lesson("1.5", "unavailable")]), json!([lesson("1.5", "not-reproduced")])]
-    {
+    for run in [json!([lesson("1.4", "reproduced"), lesson("1.5", "unavailable")]), json!([lesson("1.5", "not-reproduced")])] {
         let (status, text) = put(run).await?;
         ensure!(status == StatusCode::NO_CONTENT, "{status} {text}");
     }

@@ -51,10 +51,8 @@ async fn a_typed_line_ends_with_its_client() -> Result<()> {
     let of_one = 3;
     let hung_up = (0..60).map(|_| type_line().timeout(Duration::from_millis(20)).send());
     join_all(hung_up).await;
-    wait_until("the other shells have ended", async || {
-        Ok(stays.is_finished() || (1..=of_one).contains(&sleepers(&marked)))
-    })
-    .await?;
+    wait_until("the other shells have ended", async || Ok(stays.is_finished() || (1..=of_one).contains(&sleepers(&marked))))
+        .await?;
     ensure!(!stays.is_finished(), "they outlive their clients");
     let (status, words) = stays.await??;
     ensure!(status == StatusCode::OK, "{status} {words}");
@@ -192,8 +190,7 @@ async fn loads_of_one_visitor_and_of_all_have_a_bound() -> Result<()> {
     ensure!(status == StatusCode::TOO_MANY_REQUESTS && words.contains("runs of all visitors"), "{status} {words}");
     let cleared = client().delete(format!("{http}/classroom/desk/queue"));
     ensure!(answer(cleared).await?.0 == StatusCode::OK);
-    wait_until("a place is free again", || async { Ok(start(MAX_WAITING, 10).await?.0 == StatusCode::ACCEPTED) })
-        .await?;
+    wait_until("a place is free again", || async { Ok(start(MAX_WAITING, 10).await?.0 == StatusCode::ACCEPTED) }).await?;
     lab.stop().await;
     Ok(())
 }
@@ -312,13 +309,11 @@ async fn a_made_up_product_leaves_nothing() -> Result<()> {
     for _ in 0..2 {
         let strategies = ask_json(format!("{http}/strategies")).await?;
         let strategies = elements(&strategies).filter_map(|one| one["slug"].as_str());
-        let lessons =
-            ["semaphore", "read", "fair", "multi", "zk/read", "zk/semaphore", "zk/barrier/set", "zk/atomic/get"];
+        let lessons = ["semaphore", "read", "fair", "multi", "zk/read", "zk/semaphore", "zk/barrier/set", "zk/atomic/get"];
         let paths = strategies.map(|slug| format!("/check/lock/{slug}"));
         for path in paths.chain(lessons.map(|lesson| format!("/test/{lesson}"))) {
             let product = 900_000_000 + seen.len();
-            let (status, words, _) =
-                as_visitor(1, client().get(format!("{http}{path}?stock_id={product}&wait_ms=1000"))).await?;
+            let (status, words, _) = as_visitor(1, client().get(format!("{http}{path}?stock_id={product}&wait_ms=1000"))).await?;
             ensure!(status == StatusCode::NOT_FOUND, "{path}: {status} {words}");
         }
         let mntr = four_letter_command(&at.zookeeper.connect, "mntr").await?;

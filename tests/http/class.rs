@@ -177,9 +177,8 @@ async fn a_class_of_forty_gets_what_is_promised() -> Result<()> {
         let played = join_all(each).await.into_iter().collect::<Result<Vec<_>>>()?.into_iter().flatten();
         broken.extend(broken_promises(&played.collect::<Vec<_>>(), &alone));
     }
-    let succeeds = |what, done: Vec<Result<()>>| {
-        done.into_iter().filter_map(move |done| done.err().map(|why| format!("{what}: {why:#}")))
-    };
+    let succeeds =
+        |what, done: Vec<Result<()>>| done.into_iter().filter_map(move |done| done.err().map(|why| format!("{what}: {why:#}")));
     broken.extend(succeeds("a schedule", join_all(visitors.iter().map(Visitor::schedule)).await));
     broken.extend(succeeds("a lock of one's own", join_all(visitors.iter().map(Visitor::use_own_lock)).await));
     broken.extend(succeeds("a load", join_all(visitors.iter().map(Visitor::load)).await));

@@ -123,10 +123,7 @@ async fn an_instance_is_chosen_by_its_name() -> Result<()> {
     }
     // Both must have read before either writes.
     let (first, second) = tokio::try_join!(buy(&http, 3000), buy(&http, 3000))?;
-    ensure!(
-        first.1 != second.1 && first.2["remaining"] == second.2["remaining"],
-        "the twin, at nginx: {first:?} {second:?}"
-    );
+    ensure!(first.1 != second.1 && first.2["remaining"] == second.2["remaining"], "the twin, at nginx: {first:?} {second:?}");
     let [first, second] = [0, 1].map(|n| &lab.addresses().instances[n]);
     let (victim, other) = (&first.name, &second.url);
     let unknown = status(format!("{http}/instances/9999/stock")).await?;

@@ -21,11 +21,8 @@ fn block(language: &str) -> Result<String> {
 
 /// A lab that is called shop.example, of whose requests an address may have ten at once in an instance.
 async fn lab() -> Result<Lab> {
-    let env = [
-        ("OVERSELL__SERVER__HOSTS", "shop.example"),
-        ("OVERSELL__SERVER__CONCURRENCY", "40"),
-        ("OVERSELL__ADMIN__TOKEN", TOKEN),
-    ];
+    let env =
+        [("OVERSELL__SERVER__HOSTS", "shop.example"), ("OVERSELL__SERVER__CONCURRENCY", "40"), ("OVERSELL__ADMIN__TOKEN", TOKEN)];
     let env = env.map(|(key, value)| (key.to_owned(), value.to_owned())).to_vec();
     Ok(Lab::start(Options { env, ..labs::program() }).await?)
 }
@@ -47,19 +44,18 @@ fn free_port() -> Result<u16> {
 /// What a line of a shell prints that asks shop.example by this port: `$AS` names a user with the password, `$AT` the address.
 async fn ask(port: u16, line: &str) -> Result<String> {
     let curl = format!("curl -sNk --noproxy '*' --resolve shop.example:{port}:127.0.0.1");
-    let line = format!(
-        "AT=https://shop.example:{port}; AS='-u class:demo'; TEACHER='-u teacher:demo'; {}",
-        line.replace("curl", &curl)
-    );
+    let line =
+        format!("AT=https://shop.example:{port}; AS='-u class:demo'; TEACHER='-u teacher:demo'; {}", line.replace("curl", &curl));
     let ran = Command::new("bash").args(["-c", &line]).stdin(Stdio::null()).output().await?;
     Ok(String::from_utf8_lossy(&[ran.stdout, ran.stderr].concat()).into_owned())
 }
 
 /// Login, names, the token of the teacher, a page's own changes, and events that come while the stream is open.
 async fn ensure_it_serves_a_class(port: u16) -> Result<()> {
-    wait_until("the proxy answers", async || {
-        Ok(ask(port, "curl -o /dev/null -w '%{http_code}' $AT/health/live").await? == "401")
-    })
+    wait_until(
+        "the proxy answers",
+        async || Ok(ask(port, "curl -o /dev/null -w '%{http_code}' $AT/health/live").await? == "401"),
+    )
     .await?;
     for (line, expected) in [
         ("curl $AS -o /dev/null -w '%{http_code}' $AT/health/live", "200"),

@@ -76,9 +76,7 @@ async fn the_dashboard_says_what_the_books_say() -> Result<()> {
         targets.filter_map(|target| Some(target["expr"].as_str()?.to_owned())).collect()
     };
     let oversold = expressions(panels().next().context("no panel")?).pop().context("no expression")?;
-    let shown = async |since: Duration| {
-        value(&prometheus, &oversold.replace("$__range", &format!("{}s", since.as_secs()))).await
-    };
+    let shown = async |since: Duration| value(&prometheus, &oversold.replace("$__range", &format!("{}s", since.as_secs()))).await;
 
     scraped().await?;
     let begun = Instant::now();

@@ -55,9 +55,7 @@ async fn an_instance_starts_without_its_servers_and_recovers() -> Result<()> {
     })
     .await?;
     for strategy in stock::ALL.iter() {
-        http::body_with_status(check_url(&base, strategy.slug, 0, 10_000), StatusCode::OK)
-            .await
-            .context("after the recovery")?;
+        http::body_with_status(check_url(&base, strategy.slug, 0, 10_000), StatusCode::OK).await.context("after the recovery")?;
     }
     lab.stop().await;
     Ok(())
@@ -76,10 +74,7 @@ async fn an_instance_that_is_told_to_end_finishes_what_is_under_way() -> Result<
     let answered = under_way.await??;
     let gone = STOCK - http::stock(&other.url, Store::MySql).await?;
     ensure_nothing_is_left(&lab).await?;
-    ensure!(
-        answered == StatusCode::OK && gone == sold,
-        "answered {answered}; {sold} were sold, and {gone} left the shelf"
-    );
+    ensure!(answered == StatusCode::OK && gone == sold, "answered {answered}; {sold} were sold, and {gone} left the shelf");
     lab.restart(&victim.name).await?;
     labs::keep_for_next_test(lab);
     Ok(())
@@ -88,8 +83,7 @@ async fn an_instance_that_is_told_to_end_finishes_what_is_under_way() -> Result<
 /// An instance without servers, and its address.
 async fn lone_instance(folder: &Path, settings: &[&str]) -> Result<(Child, String)> {
     let json = folder.join("instance.json");
-    let nobody =
-        ["mysql.url=mysql://root@127.0.0.1:1/test", "redis.url=redis://127.0.0.1:1", "zookeeper.connect=127.0.0.1:1"];
+    let nobody = ["mysql.url=mysql://root@127.0.0.1:1/test", "redis.url=redis://127.0.0.1:1", "zookeeper.connect=127.0.0.1:1"];
     let instance = Command::new(env!("CARGO_BIN_EXE_oversell"))
         .args(["serve", "--port", "0", "--json"])
         .arg(&json)
@@ -175,8 +169,7 @@ async fn an_instance_that_dies_under_load_is_passed_over() -> Result<()> {
 #[apply(test!)]
 async fn an_instance_without_writes_is_not_ready() -> Result<()> {
     let lab =
-        Lab::start(Options { without: vec![Part::Instances, Part::Nginx], redis_ports: vec![0], ..labs::program() })
-            .await?;
+        Lab::start(Options { without: vec![Part::Instances, Part::Nginx], redis_ports: vec![0], ..labs::program() }).await?;
     let at = lab.addresses();
     let mut outsider = MySqlConnection::connect(&at.mysql.url).await?;
     for statement in ["CREATE USER shop@'127.0.0.1'", "GRANT ALL ON test.* TO shop@'127.0.0.1'"] {
@@ -267,10 +260,9 @@ async fn a_table_without_transactions_is_refused_by_name() -> Result<()> {
         Ok((output.status.code(), String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned()))
     };
     let mut outsider = MySqlConnection::connect(&mysql).await?;
-    for (table, engine, refused, unaffected) in [
-        ("db_stock", "MyISAM", "select-for-update", "single-update"),
-        ("tb_lock", "MEMORY", "table-lock", "version-cas"),
-    ] {
+    for (table, engine, refused, unaffected) in
+        [("db_stock", "MyISAM", "select-for-update", "single-update"), ("tb_lock", "MEMORY", "table-lock", "version-cas")]
+    {
         outsider.execute(format!("ALTER TABLE {table} ENGINE = {engine}").as_str()).await?;
         let named = format!("the engine of {table} is {engine}");
         let is_named = async || {

@@ -16,8 +16,7 @@ async fn an_impossible_fault_is_refused_with_a_reason() -> Result<()> {
         let [near, far] = [0, 1].map(|n| at.instances[n].clone());
         let inject = async |action: &str, member: &str| {
             let fault = json!({ "action": action, "member": member });
-            let request =
-                client().post(format!("{}/lab/faults", near.url)).header("accept", "application/json").json(&fault);
+            let request = client().post(format!("{}/lab/faults", near.url)).header("accept", "application/json").json(&fault);
             let (status, body) = answer(request).await?;
             anyhow::Ok((status.as_u16(), serde_json::from_str::<Value>(&body)?))
         };

@@ -28,14 +28,9 @@ async fn wait_until_number_is(url: &str, query: &'static str, value: i64) -> Res
 /// itself, two of them create the tables at once, one fails halfway, and neither becomes ready.
 #[apply(soak_test!)]
 async fn instances_on_three_nodes_create_the_tables_once() -> Result<()> {
-    let mut lab = Lab::start(Options {
-        galera: 3,
-        writers: Writers::Each,
-        redis_ports: vec![0],
-        without: vec![Part::Nginx],
-        ..program()
-    })
-    .await?;
+    let mut lab =
+        Lab::start(Options { galera: 3, writers: Writers::Each, redis_ports: vec![0], without: vec![Part::Nginx], ..program() })
+            .await?;
     let at = lab.addresses().clone();
     let nodes: Vec<_> = at.mysql_nodes().map(|node| node.url.as_str()).collect();
     let [one, two, _] = &at.instances[..] else { bail!("three instances") };

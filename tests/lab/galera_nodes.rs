@@ -79,8 +79,7 @@ impl Nodes {
         }
         let id = std::process::id();
         let name = |n| format!("127.{}.{}.{n}", 64 + (id >> 8) % 64, id % 256);
-        let nodes =
-            (1..=3).map(|n| Arc::new(Node { name: name(n), up: watch::Sender::new(true), runs: Mutex::new(None) }));
+        let nodes = (1..=3).map(|n| Arc::new(Node { name: name(n), up: watch::Sender::new(true), runs: Mutex::new(None) }));
         let nodes = Self { nodes: nodes.collect(), folder };
         nodes.run_by(GALERA)?;
         let path = nodes.folder.path();

@@ -51,10 +51,7 @@ fn status(pid: u32) -> String {
 }
 
 fn is_root(pid: u32) -> bool {
-    status(pid)
-        .lines()
-        .filter_map(|line| line.strip_prefix("Uid:"))
-        .any(|users| users.split_whitespace().any(|u| u == "0"))
+    status(pid).lines().filter_map(|line| line.strip_prefix("Uid:")).any(|users| users.split_whitespace().any(|u| u == "0"))
 }
 
 /// nginx has worker processes.
@@ -99,10 +96,7 @@ async fn by_hand(lab_json: &Path, start: Addresses) -> Result<()> {
     expect("start", &instance.name, 2, "runs already").await?;
     expect("kill", "redis-2", 0, "is killed").await?;
     let now = || labs::addresses(lab_json).context("no lab.json");
-    ensure!(
-        status(start.redis[1].pid).is_empty() && now()?.redis[1].pid == 0,
-        "redis-2 was to be gone, and lab.json to say so"
-    );
+    ensure!(status(start.redis[1].pid).is_empty() && now()?.redis[1].pid == 0, "redis-2 was to be gone, and lab.json to say so");
     expect("kill", "redis-2", 2, "redis-2 is not running").await?;
     expect("start", "redis-2", 0, "runs again").await?;
     ensure!(!status(now()?.redis[1].pid).is_empty(), "redis-2 was to run again, and lab.json to say so");
@@ -112,13 +106,9 @@ async fn by_hand(lab_json: &Path, start: Addresses) -> Result<()> {
 
     let control = start.control.context("the lab accepts no faults")?;
     let fault = format!(r#"{{"action":"kill","member":"{}","by_ms":0}}"#, instance.name);
-    let request =
-        client().put(&control.url).bearer_auth("0".repeat(32)).header("content-type", "application/json").body(fault);
+    let request = client().put(&control.url).bearer_auth("0".repeat(32)).header("content-type", "application/json").body(fault);
     let (refused, words) = answer(request).await?;
-    ensure!(
-        refused == StatusCode::UNAUTHORIZED && !status(instance.pid).is_empty(),
-        "with another token: {refused} {words}"
-    );
+    ensure!(refused == StatusCode::UNAUTHORIZED && !status(instance.pid).is_empty(), "with another token: {refused} {words}");
     Ok(())
 }
 
@@ -171,8 +161,7 @@ async fn the_clock_of_one_node_jumps_and_is_set_right() -> Result<()> {
 async fn a_way_is_cut_slowed_and_mended_and_a_session_ends() -> Result<()> {
     const CUT_OFF: &[StatusCode] = &[StatusCode::SERVICE_UNAVAILABLE];
     let mut lab =
-        Lab::start(Options { links: true, instance_ports: vec![0; 2], redis_ports: vec![0], ..labs::short_leases() })
-            .await?;
+        Lab::start(Options { links: true, instance_ports: vec![0; 2], redis_ports: vec![0], ..labs::short_leases() }).await?;
     let [near, far] = [0, 1].map(|n| lab.addresses().instances[n].clone());
     let ask = |instance: &addresses::InstanceAddress, path: &str| ask(format!("{}/check/lock/{path}", instance.url));
     let answers = async |instance: &addresses::InstanceAddress, status: StatusCode| {

@@ -60,10 +60,7 @@ async fn one_run_at_a_time_over_all_instances() -> Result<()> {
     let (status, waiting) = start(&second.url).await?;
     let whose = &waiting["elsewhere"];
     let is_named = whose["instance"] == first.name.as_str() && whose["id"] == run["id"] && whose["by"] == "127.0.0.1";
-    ensure!(
-        status == StatusCode::ACCEPTED && is_named && waiting["state"] == "waiting",
-        "beside {run}: {status} {waiting}"
-    );
+    ensure!(status == StatusCode::ACCEPTED && is_named && waiting["state"] == "waiting", "beside {run}: {status} {waiting}");
     cancel(&first.url, &run).await?;
     ensure!(after(&second.url, "waiting").await?["state"] == "running", "after the first has ended");
     cancel(&second.url, &waiting).await?;
@@ -153,8 +150,7 @@ async fn a_run_says_where_its_requests_wait() -> Result<()> {
     .await?;
     let samples = async || anyhow::Ok(run().await?["snapshot"]["samples"].as_u64());
     let before = samples().await?;
-    wait_until("the others go on", || async { Ok(samples().await? > before.map(|before| before + 10 * THREADS)) })
-        .await?;
+    wait_until("the others go on", || async { Ok(samples().await? > before.map(|before| before + 10 * THREADS)) }).await?;
     lab.resume(stopped)?;
     cancel(nginx, &started).await?;
     labs::keep_for_next_test(lab);

@@ -14,8 +14,7 @@ use redis::aio::MultiplexedConnection;
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
-const TRIALS: [&str; 7] =
-    ["exclusion", "holder-dies", "late-release", "foreign-release", "re-entry", "long-job", "fairness"];
+const TRIALS: [&str; 7] = ["exclusion", "holder-dies", "late-release", "foreign-release", "re-entry", "long-job", "fairness"];
 
 /// Grades of the course's locks, trial by trial: passed, failed, or untried for lack of a lease. §2.10.2 says that
 /// polling is not fair.
@@ -24,10 +23,7 @@ const STAGES: [(&str, &str); 5] =
 
 #[apply(test!)]
 #[over(STAGES.map(|stage| (stage.0, stage)))]
-async fn a_lock_of_the_course_is_graded_as_the_course_says(
-    servers: &Servers,
-    stage: (&'static str, &'static str),
-) -> Result<()> {
+async fn a_lock_of_the_course_is_graded_as_the_course_says(servers: &Servers, stage: (&'static str, &'static str)) -> Result<()> {
     check_grades(servers, &scripts_of(stage.0)?, stage.1).await?;
     Ok(())
 }
@@ -53,14 +49,8 @@ const TWINS: [(&str, Twin); 8] = [
         "renews_whoever_asks",
         ("2.7", ["", "", RENEWS_WHOEVER_ASKS], "pppppff", "A had unlocked, and renewed the lease of B's lock."),
     ),
-    (
-        "enters_uncounted",
-        ("2.5", [ENTERS_UNCOUNTED, "", ""], "ppppfff", "A went in twice and unlocked once, and B got in."),
-    ),
-    (
-        "has_a_lease_of_its_own",
-        ("2.5", [FOR_A_MINUTE, "", ""], "puupfuf", "A holds the lock, and does not get it again"),
-    ),
+    ("enters_uncounted", ("2.5", [ENTERS_UNCOUNTED, "", ""], "ppppfff", "A went in twice and unlocked once, and B got in.")),
+    ("has_a_lease_of_its_own", ("2.5", [FOR_A_MINUTE, "", ""], "puupfuf", "A holds the lock, and does not get it again")),
     ("fails_in_redis", ("2.5", [FAILS, "", ""], "fffffff", "attempt to compare boolean with number")),
     // The only fair lock, and so the twin of all others.
     ("stands_in_line", ("2.5", [STANDS_IN_LINE, LEAVES_THE_LINE, ""], "pfupfup", "a deadlock")),
@@ -149,7 +139,8 @@ async fn scripts_of_strangers_fill_no_redis() -> Result<()> {
         ensure!(status == StatusCode::OK, "{status} {words}");
         answer(client().get(check_url(http, "mine", 0, 300))).await
     };
-    let scripts_of = |begin: &str, middle: &str, end: &str| json!({"acquire": format!("{begin}{middle}{end}"), "release": "return 1"});
+    let scripts_of =
+        |begin: &str, middle: &str, end: &str| json!({"acquire": format!("{begin}{middle}{end}"), "release": "return 1"});
     for n in 0..30 {
         let scripts = json!({
             "acquire": format!("redis.call('rpush', KEYS[1], {many}) return {n}"),

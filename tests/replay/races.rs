@@ -8,8 +8,8 @@ use crate::support::{
 use oversell::{
     ctx::Ctx,
     replay::{
-        self, Act, ActorHost, Log, MoveRequests, Pace, PlayOptions, Race, RaceScript, ReplayEnd, ReplayEvent,
-        ReplayResult, StallPoint, Timing,
+        self, Act, ActorHost, Log, MoveRequests, Pace, PlayOptions, Race, RaceScript, ReplayEnd, ReplayEvent, ReplayResult,
+        StallPoint, Timing,
     },
 };
 use oversell_lab::{
@@ -204,9 +204,7 @@ async fn not_both_begin(instances: &[InstanceAddress]) -> Result<()> {
     let (one, other) = tokio::try_join!(begin(&instances[0]), begin(&instances[1]))?;
     let begun = [one.0, other.0].map(|status| status == StatusCode::ACCEPTED);
     ensure!(begun != [true; 2], "both go on: {one:?} {other:?}");
-    for (at, (_, started)) in
-        instances.iter().zip([one, other]).filter(|(_, (status, _))| *status == StatusCode::ACCEPTED)
-    {
+    for (at, (_, started)) in instances.iter().zip([one, other]).filter(|(_, (status, _))| *status == StatusCode::ACCEPTED) {
         to_its_end(&at.url, &started).await?;
     }
     Ok(())
@@ -228,8 +226,7 @@ async fn to_its_end(at: &str, started: &str) -> Result<String> {
 /// meanwhile; a cancelled replay removes its product and releases its locks.
 #[apply(test!)]
 async fn a_replay_over_three_instances_is_stepped_and_cancelled() -> Result<()> {
-    let lab =
-        Lab::start(Options { without: vec![Part::MySql, Part::ZooKeeper], redis_ports: vec![0], ..program() }).await?;
+    let lab = Lab::start(Options { without: vec![Part::MySql, Part::ZooKeeper], redis_ports: vec![0], ..program() }).await?;
     let http = &lab.addresses().http;
     let post = async |path: &str| answer(client().post(format!("{http}{path}"))).await;
     let (id, first) = start(http, "slow").await?;
@@ -258,10 +255,7 @@ async fn a_replay_over_three_instances_is_stepped_and_cancelled() -> Result<()> 
     ensure!(products().await?.len() == before.len() + 1, "no product");
     client().delete(format!("{http}/replays/{id}")).send().await?;
     let rest = watched.text().await?;
-    ensure!(
-        rest.contains("event: failed") && rest.contains("cancelled"),
-        "it does not say that it was cancelled: {rest}"
-    );
+    ensure!(rest.contains("event: failed") && rest.contains("cancelled"), "it does not say that it was cancelled: {rest}");
     ensure!(products().await? == before, "its product is left");
     wait_until("its actors have given back what they held", || async { Ok(locks().await?.is_empty()) }).await?;
     lab.stop().await;

@@ -66,10 +66,8 @@ async fn a_thousand_prefixes_are_begun_on_a_day(servers: &Servers) -> Result<()>
     try_join_all((0..1000).map(async |n| take_ids(&ctx, &format!("{prefix}-{n}"), 1, MIDNIGHT).await)).await?;
     let one_more = format!("{prefix}-more");
     ensure_refused(next_ids_at(&ctx, &one_more, 1, MIDNIGHT).await, "1000 prefixes")?;
-    let left: bool = redis::cmd("EXISTS")
-        .arg(ctx.redis_key(&day(&one_more, "2026:03:01")))
-        .query_async(&mut ctx.redis.connection())
-        .await?;
+    let left: bool =
+        redis::cmd("EXISTS").arg(ctx.redis_key(&day(&one_more, "2026:03:01"))).query_async(&mut ctx.redis.connection()).await?;
     ensure!(!left, "a refused prefix has left its key");
     take_ids(&ctx, &format!("{prefix}-7"), 1, MIDNIGHT).await?;
     take_ids(&ctx, "order", 1, MIDNIGHT).await?;
@@ -82,8 +80,7 @@ async fn at_midnight_the_count_starts_again_and_no_id_comes_twice(servers: &Serv
     let (ctx, prefix) = fresh(servers).await;
     let before = take_ids(&ctx, &prefix, 3, MIDNIGHT - 1).await?;
     let after = take_ids(&ctx, &prefix, 3, MIDNIGHT).await?;
-    for (number, at, count, date) in
-        [(*before.end(), MIDNIGHT - 1, 3, "2026:02:28"), (*after.start(), MIDNIGHT, 1, "2026:03:01")]
+    for (number, at, count, date) in [(*before.end(), MIDNIGHT - 1, 3, "2026:02:28"), (*after.start(), MIDNIGHT, 1, "2026:03:01")]
     {
         let id = Id::from(number);
         let parts = (id.seconds, id.count, id.date.as_str());
@@ -123,10 +120,7 @@ async fn a_clock_that_went_back_gives_no_id_twice(servers: &Servers) -> Result<(
     // By much: the same, until the clock has caught up.
     for back in [3600, 30 * 86_400] {
         let more = take_ids(&ctx, &prefix, 5, MIDNIGHT - back).await?;
-        ensure!(
-            more.start() > all[all.len() - 1].end(),
-            "a clock that went back by {back} s gives {more:?} after {all:?}"
-        );
+        ensure!(more.start() > all[all.len() - 1].end(), "a clock that went back by {back} s gives {more:?} after {all:?}");
         all.push(more);
     }
     let later = take_ids(&ctx, &prefix, 1, MIDNIGHT + 3).await?;

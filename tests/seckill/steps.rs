@@ -45,11 +45,7 @@ impl Shop {
         tokio::spawn(async move {
             let placed = place(&ctx, &order).await;
             if let Ok(OrderReceipt { order_id, .. }) = &placed {
-                answers
-                    .lock()
-                    .expect("nobody panics")
-                    .orders
-                    .push(VoucherOrder { order_id: *order_id, user_id: order.user_id });
+                answers.lock().expect("nobody panics").orders.push(VoucherOrder { order_id: *order_id, user_id: order.user_id });
             }
             placed
         })
@@ -97,11 +93,7 @@ async fn without_a_check_one_user_orders_twice(servers: &Servers) -> Result<()> 
         shop.start(0, 1).await??;
         let second = shop.start(1, 1).await?;
         let asks = !["check-then-deduct", "conditional-update"].contains(&step.slug);
-        ensure!(
-            matches!(second, Err(Error::Seckill(SeckillError::AlreadyOrdered))) == asks,
-            "{}: {second:?}",
-            step.slug
-        );
+        ensure!(matches!(second, Err(Error::Seckill(SeckillError::AlreadyOrdered))) == asks, "{}: {second:?}", step.slug);
         shop.close(if asks { Exact } else { DuplicateOrders }).await?;
     }
     Ok(())
@@ -121,8 +113,7 @@ async fn keeps_its_promise(servers: &Servers, step: &'static seckill::SeckillSte
     let orders: Vec<_> = (0..120).map(|n| shop.start(n % instances, n as i64 / 3)).collect();
     for order in orders {
         match order.await? {
-            Ok(_)
-            | Err(Error::SoldOut | Error::Seckill(SeckillError::AlreadyOrdered | SeckillError::OrderUnderWay)) => {}
+            Ok(_) | Err(Error::SoldOut | Error::Seckill(SeckillError::AlreadyOrdered | SeckillError::OrderUnderWay)) => {}
             Err(other) => bail!("{}: {other}", step.slug),
         }
     }
@@ -173,10 +164,7 @@ async fn orders_before_after_and_beyond_the_stock_are_refused(servers: &Servers)
 /// claim that nothing was changed.
 #[apply(test!)]
 #[over(["check-then-deduct", "conditional-update"].map(|slug| (slug, slug)))]
-async fn a_piece_that_left_without_an_order_is_not_called_unchanged(
-    servers: &Servers,
-    slug: &'static str,
-) -> Result<()> {
+async fn a_piece_that_left_without_an_order_is_not_called_unchanged(servers: &Servers, slug: &'static str) -> Result<()> {
     let ctx = servers.with(|config| config.redis.url = "redis://127.0.0.1:1".to_owned().into());
     let voucher = on_sale(&ctx, 10).await?;
     let step = seckill::find(slug).context("no step")?;

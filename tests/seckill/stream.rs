@@ -279,8 +279,7 @@ async fn an_unwritable_order_goes_to_the_dead_letters_with_its_reason(servers: &
     let report = sale.settled().await?;
     ensure!((report.orders, report.lost_orders) == (USERS - 1, 1), "{report:?}");
     ensure!(stream::count_backlog(&sale.ctx).await?.dead == 4, "not four dead letters");
-    for (order_id, why) in
-        [(sale.answers.orders[13].order_id, "user 13"), (twice, "用户已经购买过一次!"), (empty, "库存不足！")]
+    for (order_id, why) in [(sale.answers.orders[13].order_id, "user 13"), (twice, "用户已经购买过一次!"), (empty, "库存不足！")]
     {
         match sale.state(order_id).await? {
             OrderState::Failed(reason) if reason.contains(why) => {}
@@ -329,8 +328,7 @@ async fn a_voucher_that_redis_has_lost_is_not_invented(servers: &Servers) -> Res
     let lost: bool = sale.ctx.redis.connection().del(&key).await?;
     ensure!(lost, "{key} was not there");
     let refused = sale.place(1).await;
-    let as_expected =
-        matches!(refused, Err(Error::Seckill(SeckillError::NoVoucherStock(voucher))) if voucher == sale.voucher);
+    let as_expected = matches!(refused, Err(Error::Seckill(SeckillError::NoVoucherStock(voucher))) if voucher == sale.voucher);
     ensure!(as_expected, "{refused:?}");
     sale.close(Exact).await
 }

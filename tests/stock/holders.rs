@@ -2,8 +2,8 @@
 
 use crate::support::{
     http::{
-        self, MINUTE, answer, check_url, check_url_of, client, put_stock, put_stock_of, status, stock_of,
-        wait_until_held, wait_until_held_of,
+        self, MINUTE, answer, check_url, check_url_of, client, put_stock, put_stock_of, status, stock_of, wait_until_held,
+        wait_until_held_of,
     },
     labs,
     leftovers::ensure_nothing_is_left,
@@ -89,8 +89,8 @@ async fn a_client_that_hangs_up_leaves_nothing() -> Result<()> {
         let slug = strategy.slug;
         put_stock(&first, STOCK).await?;
         let inside = tokio::spawn(status(check_url(&first, slug, MINUTE, MINUTE)));
-        let exclusive = strategy.spec.promise == Promise::Lease
-            || ["select-for-update", "redis-setnx", "table-lock"].contains(&slug);
+        let exclusive =
+            strategy.spec.promise == Promise::Lease || ["select-for-update", "redis-setnx", "table-lock"].contains(&slug);
         let mut sold = 0;
         if exclusive {
             sold = wait_until_held(&second, slug).await?;
@@ -105,10 +105,7 @@ async fn a_client_that_hangs_up_leaves_nothing() -> Result<()> {
             }
         }
         let gone = STOCK - http::stock(&first, strategy.spec.store).await?;
-        ensure!(
-            gone == sold || strategy.spec.promise == Promise::Unsafe,
-            "{slug}: {sold} were sold, and {gone} left the shelf"
-        );
+        ensure!(gone == sold || strategy.spec.promise == Promise::Unsafe, "{slug}: {sold} were sold, and {gone} left the shelf");
     }
     ensure_nothing_is_left(&lab).await?;
     labs::keep_for_next_test(lab);

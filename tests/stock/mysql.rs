@@ -89,10 +89,7 @@ async fn a_write_without_a_bound_is_caught(servers: &Servers) -> Result<()> {
 
 async fn unbounded(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     let mut conn = ctx.mysql(job.wait_left()).await?;
-    sqlx::query("UPDATE db_stock SET count = count - 1 WHERE id = ?")
-        .bind(job.request.stock_id)
-        .execute(&mut *conn)
-        .await?;
+    sqlx::query("UPDATE db_stock SET count = count - 1 WHERE id = ?").bind(job.request.stock_id).execute(&mut *conn).await?;
     conn.done();
     Ok(Deduction::default())
 }
@@ -305,10 +302,9 @@ async fn other_settings_of_a_session_are_named(servers: &Servers) -> Result<()> 
     let mut conn = ctx.mysql(TEST_WAIT_LIMIT).await?;
     let said = other_settings(&mut conn).await?;
     ensure!(said.is_none(), "{said:?}");
-    for (setting, named) in [
-        ("autocommit = 0", "autocommit is OFF"),
-        ("TRANSACTION ISOLATION LEVEL READ COMMITTED", "isolation is READ-COMMITTED"),
-    ] {
+    for (setting, named) in
+        [("autocommit = 0", "autocommit is OFF"), ("TRANSACTION ISOLATION LEVEL READ COMMITTED", "isolation is READ-COMMITTED")]
+    {
         conn.execute(format!("SET SESSION {setting}").as_str()).await?;
         let said = other_settings(&mut conn).await?;
         ensure!(said.as_ref().is_some_and(|said| said.contains(named)), "{setting}: {said:?}");
@@ -503,8 +499,7 @@ fn agrees(slug: &str, outcome: &Result<Deduction, Error>, gone: i64) -> Result<(
 
 #[apply(test!)]
 fn a_refusal_that_has_sold_is_caught() -> Result<()> {
-    let refused =
-        Error::Refuses { server: "mysql", why: "the user of mysql.url may not do this".into(), reason: String::new() };
+    let refused = Error::Refuses { server: "mysql", why: "the user of mysql.url may not do this".into(), reason: String::new() };
     caught(agrees("twin", &Err(refused), 1), "1 are gone")?;
     caught(agrees("twin", &Ok(Deduction::default()), 0), "0 are gone")
 }

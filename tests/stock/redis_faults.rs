@@ -16,9 +16,7 @@ use reqwest::StatusCode;
     ("redis-lock", &[StatusCode::SERVICE_UNAVAILABLE][..]),
     ("redis-fenced", &[StatusCode::SERVICE_UNAVAILABLE, StatusCode::CONFLICT]),
 ].map(|under| (under.0, under)))]
-async fn restarting_redis_under_load_costs_answers_but_no_piece(
-    under: (&'static str, &'static [StatusCode]),
-) -> Result<()> {
+async fn restarting_redis_under_load_costs_answers_but_no_piece(under: (&'static str, &'static [StatusCode])) -> Result<()> {
     let (slug, refusals) = under;
     let mut lab = labs::full_lab().await?;
     under_load(&mut lab, slug, refusals, async |lab, buyers| {

@@ -79,8 +79,7 @@ async fn a_reset_clears_all_that_strategies_and_lessons_write(servers: &Servers)
         is_cleared(servers, name, lesson).await?;
     }
     // Those that wait for others, and one that only deletes, leave nothing.
-    let writing =
-        classroom::windows().filter(|window| window.wait.is_none() && window.path != "/test/zk/barrier/remove");
+    let writing = classroom::windows().filter(|window| window.wait.is_none() && window.path != "/test/zk/barrier/remove");
     for window in writing {
         is_cleared(servers, window.path, visited(window)).await?;
     }
@@ -209,9 +208,7 @@ async fn left(site: &Site) -> Result<Vec<String>> {
     let keys: Vec<String> = redis.keys(format!("*:{id}*")).await?;
     let mut left: Vec<String> = keys
         .into_iter()
-        .filter(|key| {
-            (key.ends_with(&format!(":{id}")) || key.contains(&format!(":{id}}}"))) && *key != format!("stock:{id}")
-        })
+        .filter(|key| (key.ends_with(&format!(":{id}")) || key.contains(&format!(":{id}}}"))) && *key != format!("stock:{id}"))
         .collect();
     let zk = ctx.zk.session()?;
     for path in ["/distributed", "/curator", "/curator/multi", "/locks"] {
@@ -262,10 +259,7 @@ async fn a_reset_needs_its_stores_and_names_other_lost_servers() -> Result<()> {
         let scope = stock::find(slug).map(stock_admin::ResetScope::from);
         let mut missing = stock_admin::reset(&ctx, 1, count, scope).await.ok();
         missing.iter_mut().for_each(|servers| servers.sort_unstable());
-        ensure!(
-            missing.as_deref() == wanted,
-            "a reset of {slug:?} to {count} says that these are missing: {missing:?}"
-        );
+        ensure!(missing.as_deref() == wanted, "a reset of {slug:?} to {count} says that these are missing: {missing:?}");
         let left = site.stock(Store::MySql).await;
         ensure!(left == mysql, "a reset of {slug:?} to {count} sets the row to {left}");
         if redis > 0 {
@@ -285,9 +279,8 @@ async fn no_instance_invents_stock_for_a_redis_that_has_lost_it() -> Result<()> 
     const SELL: [&str; 4] = ["redis-watch", "redis-watch-merged", "redis-script", "redis-setnx-lua"];
     let mut lab = labs::full_lab().await?;
     let bases: Vec<_> = lab.addresses().instances.iter().map(|instance| instance.url.clone()).collect();
-    let answers = async |base: &str, slug: &str, status: StatusCode| {
-        body_with_status(check_url(base, slug, 0, 1000), status).await
-    };
+    let answers =
+        async |base: &str, slug: &str, status: StatusCode| body_with_status(check_url(base, slug, 0, 1000), status).await;
     for slug in SELL {
         answers(&bases[0], slug, StatusCode::OK).await?;
     }

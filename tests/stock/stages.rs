@@ -26,9 +26,7 @@ async fn a_stage_that_is_given_up_leaves_no_key(servers: &Servers) -> Result<()>
         B.finishes_and_unlocks(),
         Step::LockIsFree,
     ];
-    for stage in
-        ["redis-setnx", "redis-setnx-ttl", "redis-setnx-owner", "redis-setnx-lua", "redis-reentrant", "redis-watchdog"]
-    {
+    for stage in ["redis-setnx", "redis-setnx-ttl", "redis-setnx-owner", "redis-setnx-lua", "redis-reentrant", "redis-watchdog"] {
         let ends = ExpectedResult::sold(1, 1).inside(1);
         let script = RaceScript::of(Act::Strategy(stage), GIVEN_UP, ends);
         ends_so(&servers.site().await.ctxs, script).await?;

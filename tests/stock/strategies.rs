@@ -136,8 +136,7 @@ async fn fill_and_take(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
         let select = "SELECT CAST(count AS SIGNED) FROM db_stock WHERE id = ?";
         let count: i64 = sqlx::query_scalar(select).bind(job.request.stock_id).fetch_one(&mut *conn).await?;
         job.enter_and_stay().await;
-        let update =
-            sqlx::query("UPDATE db_stock SET count = ? WHERE id = ?").bind(count - LOT).bind(job.request.stock_id);
+        let update = sqlx::query("UPDATE db_stock SET count = ? WHERE id = ?").bind(count - LOT).bind(job.request.stock_id);
         update.execute(&mut *conn).await?;
         let fill = "INSERT INTO db_stock_bucket (stock_id, bucket, count) VALUES (?, 0, ?) \
                     ON DUPLICATE KEY UPDATE count = count + VALUES(count)";

@@ -68,10 +68,7 @@ pub(crate) fn folder() -> Result<TempDir> {
 }
 
 /// Runs `test` beside `oversell lab` with these options; then a signal must end it with success.
-pub(crate) async fn with_lab_command(
-    options: &[&str],
-    test: impl AsyncFnOnce(&Path, Addresses) -> Result<()>,
-) -> Result<()> {
+pub(crate) async fn with_lab_command(options: &[&str], test: impl AsyncFnOnce(&Path, Addresses) -> Result<()>) -> Result<()> {
     let folder = folder()?;
     let lab_json = folder.path().join("lab/lab.json");
     let ports = ["--http-port=0", "--mysql-port=0", "--zookeeper-port=0"];

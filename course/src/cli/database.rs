@@ -32,10 +32,7 @@ pub(super) async fn check() -> Result<(), Failure> {
         Some(read)
     };
     let Some((settings, unfit)) = read.await else {
-        say!(
-            "{}",
-            localized!("  没有     连不上，没什么可检查的", "  without  it cannot be reached: nothing to check")
-        );
+        say!("{}", localized!("  没有     连不上，没什么可检查的", "  without  it cannot be reached: nothing to check"));
         return Ok(());
     };
     let mut broken = Vec::new();
@@ -52,11 +49,7 @@ pub(super) async fn check() -> Result<(), Failure> {
     }
     broken.extend(settings);
     if !broken.is_empty() {
-        return Err(unusable_localized!(
-            "服务的数据库不合要求：{}",
-            "the service's database is unfit: {}",
-            broken.join("; ")
-        ));
+        return Err(unusable_localized!("服务的数据库不合要求：{}", "the service's database is unfit: {}", broken.join("; ")));
     }
     say!("{}", localized!("  ok       表和会话设置都合要求", "  ok       its tables and the settings of sessions"));
     Ok(())

@@ -160,8 +160,7 @@ pub(super) fn chinese_error(error: &Error) -> Option<String> {
     if let Some(why) = std::error::Error::source(error) {
         words += &format!("：{}", translate_reason(&why.to_string()));
     }
-    let suggested =
-        [ContextKind::SuggestedValue, ContextKind::SuggestedArg, ContextKind::SuggestedSubcommand].map(said).concat();
+    let suggested = [ContextKind::SuggestedValue, ContextKind::SuggestedArg, ContextKind::SuggestedSubcommand].map(said).concat();
     let known = said(ContextKind::ValidValue);
     if !suggested.is_empty() {
         words += &format!("；是不是要用 '{suggested}'？");
@@ -279,8 +278,7 @@ pub(super) mod tests {
 
     #[test]
     fn commands_in_translated_help_stay_as_they_are() {
-        let said =
-            translate_text("Examples:\n  oversell lab\n  oversell bench --rounds 9     calmer medians\n\nUnknown.");
+        let said = translate_text("Examples:\n  oversell lab\n  oversell bench --rounds 9     calmer medians\n\nUnknown.");
         assert_eq!(said, "示例：\n  oversell lab\n  oversell bench --rounds 9     中位数更稳\n\nUnknown.");
     }
 }

@@ -249,8 +249,7 @@ async fn try_course_on_labs(run: &mut Course, stop: CancellationToken) -> Result
         lab::command::run_on_breakable_lab(stop.clone(), |at, stop| run.try_lessons(Some(at), others, stop)).await?;
     }
     if run.has_chosen(Lesson::compares_rates) {
-        lab::command::run_on_lab(stop.clone(), 0, |at, _| run.try_lessons(Some(at), Lesson::compares_rates, stop))
-            .await?;
+        lab::command::run_on_lab(stop.clone(), 0, |at, _| run.try_lessons(Some(at), Lesson::compares_rates, stop)).await?;
     }
     Ok(())
 }

@@ -186,12 +186,7 @@ impl Cluster {
 
     /// Measures how many times as fast the first side sells as the second. Each round measures both sides, in the other
     /// order than the last one, so that a slow machine slows both. Fails if more than half of the rounds have errors.
-    pub(crate) async fn measure_ratio(
-        &self,
-        first: RateSide,
-        second: RateSide,
-        says: RatioClaim,
-    ) -> Result<Ratio, Failure> {
+    pub(crate) async fn measure_ratio(&self, first: RateSide, second: RateSide, says: RatioClaim) -> Result<Ratio, Failure> {
         let (rounds, measured) = if self.quick { (3, 700) } else { (5, 2000) };
         let sides = [first, second].map(|side| {
             let mut plan = self.course_load(side.strategy, side.target);
@@ -214,11 +209,7 @@ impl Cluster {
         let (ones, others) = rates_without_errors(pairs.into_iter());
         let failed = rounds - ones.len();
         if failed * 2 > rounds {
-            return Err(unusable!(
-                "{failed} of {rounds} rounds of {} and {} had errors{why}",
-                first.strategy,
-                second.strategy
-            ));
+            return Err(unusable!("{failed} of {rounds} rounds of {} and {} had errors{why}", first.strategy, second.strategy));
         }
         let rated = |side, rates: &[f64]| MeasuredRate { side, per_sec: Spread::from_values(rates.iter().copied()) };
         Ok(Ratio {
@@ -238,9 +229,9 @@ impl Cluster {
 
     /// The faults of the lab; unavailable without a lab that takes commands.
     pub(super) fn faults(&self) -> Result<&Faults, NoVerdict> {
-        self.faults.as_ref().ok_or_else(|| {
-            NoVerdict::unavailable("没有能下命令的实验环境：用 --lab", "no lab that takes orders: pass --lab")
-        })
+        self.faults
+            .as_ref()
+            .ok_or_else(|| NoVerdict::unavailable("没有能下命令的实验环境：用 --lab", "no lab that takes orders: pass --lab"))
     }
 
     /// Mends all faults of the experiment; a member that cannot be mended is named on stderr.
@@ -271,10 +262,7 @@ impl Cluster {
     /// The addresses of all servers; unavailable without a lab, which alone tells them.
     pub(crate) fn servers(&self) -> Result<&Addresses, NoVerdict> {
         self.lab.as_ref().ok_or_else(|| {
-            NoVerdict::unavailable(
-                "不知道服务器的地址：要有实验环境",
-                "the servers' addresses are not known: it takes a lab",
-            )
+            NoVerdict::unavailable("不知道服务器的地址：要有实验环境", "the servers' addresses are not known: it takes a lab")
         })
     }
 

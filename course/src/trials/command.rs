@@ -137,13 +137,9 @@ impl Course {
             on.java_libraries = JavaLibraries::build_for(chosen.iter().map(|(_, lesson)| *lesson)).await;
         }
         if args.twins {
-            let (can, cannot): (Vec<_>, _) =
-                (chosen.into_iter()).partition(|(_, lesson)| on.java_libraries.can_try_twin(lesson));
+            let (can, cannot): (Vec<_>, _) = (chosen.into_iter()).partition(|(_, lesson)| on.java_libraries.can_try_twin(lesson));
             for (_, lesson) in cannot {
-                say!(
-                    "{}",
-                    localized!("{}：没有 JDK 和 Maven 就没有反例", "{}: no twin without a JDK and Maven", lesson.id)
-                );
+                say!("{}", localized!("{}：没有 JDK 和 Maven 就没有反例", "{}: no twin without a JDK and Maven", lesson.id));
             }
             chosen = can;
         }
@@ -246,10 +242,7 @@ impl Course {
                 true => file.write(&verdicts_of(&found)?.to_file())?,
                 false => print_to_stderr(format_args!(
                     "oversell: {}",
-                    localized!(
-                        "有的课没能验证，{file} 没有改动",
-                        "not every lesson could be tried, so {file} stays as it was"
-                    )
+                    localized!("有的课没能验证，{file} 没有改动", "not every lesson could be tried, so {file} stays as it was")
                 )),
             }
         }

@@ -21,8 +21,7 @@ use std::{
 /// beyond the documents.
 fn course_md(lang: Lang) -> String {
     let mut page = format!("{}\n{} {}\n", lang.of(HEAD), totals(lang), conditions(lang));
-    let (apart, texts): (Vec<_>, Vec<_>) =
-        (ALL.iter()).partition(|chapter| CHAPTERS_WITHOUT_DOCUMENT.contains(&chapter.id));
+    let (apart, texts): (Vec<_>, Vec<_>) = (ALL.iter()).partition(|chapter| CHAPTERS_WITHOUT_DOCUMENT.contains(&chapter.id));
     let texts: Vec<_> = texts.iter().flat_map(|chapter| &chapter.lessons).collect();
     for (document, title) in DOCUMENTS {
         // Writing to a String cannot fail.
@@ -156,11 +155,7 @@ fn row<F: Spec>(lang: Lang, folder: &str, entry: &RegistryEntry<F>, promise: Pro
         Rank::Course | Rank::After(_) => Bilingual::of("", ""),
     });
     let (title, breaks) = (lang.of(entry.title), lang.of(entry.breaks));
-    format!(
-        "| [`{slug}`](../src/{folder}/{file}.md) | {} | {} | {title}{rank} | {breaks} |\n",
-        entry.spec.chapter(),
-        promise
-    )
+    format!("| [`{slug}`](../src/{folder}/{file}.md) | {} | {} | {title}{rank} | {breaks} |\n", entry.spec.chapter(), promise)
 }
 
 const STRATEGIES: Bilingual = Bilingual::of("# 全部策略

@@ -75,9 +75,7 @@ mod tests {
             return Some("neither half plays a strategy or step of the lesson");
         }
         parts.iter().find_map(|run| match run {
-            Run::Exact { strategy, .. } if *strategy == flaw => {
-                Some("its flaw is the strategy that the claim calls exact")
-            }
+            Run::Exact { strategy, .. } if *strategy == flaw => Some("its flaw is the strategy that the claim calls exact"),
             Run::Oversells { strategy, .. } if *strategy != flaw => {
                 Some("its flaw is not the strategy that the claim calls wrong")
             }
@@ -87,22 +85,16 @@ mod tests {
 
     #[test]
     fn the_race_of_each_lesson_shows_its_own_claim() {
-        let wrong: Vec<_> =
-            replay::lessons().filter_map(|(id, race)| Some((id, contradiction(find(id)?, race)?))).collect();
+        let wrong: Vec<_> = replay::lessons().filter_map(|(id, race)| Some((id, contradiction(find(id)?, race)?))).collect();
         assert!(wrong.is_empty(), "{wrong:?}");
     }
 
     /// The twin: these lessons were once given the races of others.
     #[test]
     fn the_race_of_another_lesson_is_refused() {
-        for (lesson, other) in [
-            ("1.3", "1.1"),
-            ("1.5", "1.6"),
-            ("3.3", "3.2"),
-            ("3.7.1", "3.5"),
-            ("4.2", "4.3.2"),
-            ("002.watchdog", "2.7"),
-        ] {
+        for (lesson, other) in
+            [("1.3", "1.1"), ("1.5", "1.6"), ("3.3", "3.2"), ("3.7.1", "3.5"), ("4.2", "4.3.2"), ("002.watchdog", "2.7")]
+        {
             let (_, race) = replay::find(other).expect("a race");
             let shared = replay::Race { lessons: &["x", "y"], ..*race };
             let lesson = find(lesson).expect("a lesson");
@@ -126,10 +118,7 @@ mod tests {
     fn the_lessons_name_what_is_in_the_registries() {
         let slugs = |of: fn(&Lesson) -> &[&'static str]| lessons().flat_map(of).copied();
         for (named, registered) in [
-            (
-                slugs(|lesson| &lesson.strategies).collect::<BTreeSet<_>>(),
-                stock::ALL.iter().map(|entry| entry.slug).collect(),
-            ),
+            (slugs(|lesson| &lesson.strategies).collect::<BTreeSet<_>>(), stock::ALL.iter().map(|entry| entry.slug).collect()),
             (slugs(|lesson| &lesson.steps).collect(), seckill::ALL.iter().map(|entry| entry.slug).collect()),
             (slugs(|lesson| &lesson.deadlocks).collect(), deadlocks::ALL.iter().map(|entry| entry.slug).collect()),
         ] {

@@ -46,18 +46,15 @@ pub(super) struct LabKind {
 pub(super) const REPLICATED: LabKind =
     LabKind { options: "--instances 0,0 --redis-ports 0,0,0,0,0 --zookeeper 3 --links --replica", setting: None };
 /// Three ZooKeeper servers.
-pub(super) const ENSEMBLE: LabKind =
-    LabKind { options: "--instances 0,0 --redis-ports 0 --zookeeper 3", setting: None };
+pub(super) const ENSEMBLE: LabKind = LabKind { options: "--instances 0,0 --redis-ports 0 --zookeeper 3", setting: None };
 /// A main Redis, two replicas and three Sentinels.
 pub(super) const SENTINELS: LabKind = LabKind { options: "--instances 0 --redis-ports 0 --sentinels 3", setting: None };
 /// Three Galera nodes; all instances write to the first that lives.
 pub(super) const ONE_WRITER: LabKind = LabKind { options: "--instances 0,0 --redis-ports 0 --galera 3", setting: None };
 /// Three Galera nodes, with an instance on each.
-const GALERA: LabKind =
-    LabKind { options: "--instances 0,0,0 --redis-ports 0 --galera 3 --writers each", setting: None };
+const GALERA: LabKind = LabKind { options: "--instances 0,0,0 --redis-ports 0 --galera 3 --writers each", setting: None };
 /// Three Galera nodes, with an instance on each whose reads see every commit.
-const GALERA_WITH_CAUSAL_READS: LabKind =
-    LabKind { setting: Some(("OVERSELL__MYSQL__CAUSAL_READS", "true")), ..GALERA };
+const GALERA_WITH_CAUSAL_READS: LabKind = LabKind { setting: Some(("OVERSELL__MYSQL__CAUSAL_READS", "true")), ..GALERA };
 
 /// The Galera lab that all lessons share, with an instance on each node; the first call starts it.
 pub(super) async fn shared_galera(on: &Cluster) -> Result<&Cluster, NoVerdict> {

@@ -187,14 +187,9 @@ mod tests {
 
     #[test]
     fn a_piece_sold_twice_is_not_exact() {
-        for (sold, unknown, gone, exact) in [
-            (10, 0, 10, true),
-            (10, 2, 11, true),
-            (10, 0, 9, false),
-            (10, 2, 13, false),
-            (10, 2, 9, false),
-            (0, 0, 0, false),
-        ] {
+        for (sold, unknown, gone, exact) in
+            [(10, 0, 10, true), (10, 2, 11, true), (10, 0, 9, false), (10, 2, 13, false), (10, 2, 9, false), (0, 0, 0, false)]
+        {
             let all = SaleCounts { sold, unknown, gone, ..SaleCounts::default() };
             assert_eq!(all.is_exact(), exact, "{all:?}");
         }

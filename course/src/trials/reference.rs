@@ -137,12 +137,7 @@ fn only_ours(on: &Cluster, library: Library, ours: Result<Observation, NoVerdict
 }
 
 /// Runs the lines on one version, in its own processes, then removes its keys, nodes and database.
-async fn try_version(
-    on: &Cluster,
-    library: Library,
-    java: Java,
-    lines: &[ScriptLine],
-) -> Result<LibraryRun, NoVerdict> {
+async fn try_version(on: &Cluster, library: Library, java: Java, lines: &[ScriptLine]) -> Result<LibraryRun, NoVerdict> {
     // The key is the name of a database of MySQL, too.
     let key = own_key("theirs").replace(':', "_");
     let servers = on.servers()?;
@@ -371,16 +366,7 @@ fn describe(script: &Script, versions: &[LibraryRun], ours: Option<ClaimVerdict>
     let space = |text: &str| if text.is_empty() { "" } else { " " };
     Words::new(
         format!("{} {}。{}本项目{}：{}", library.zh, each.zh, note[0], ours[0], seen.zh),
-        format!(
-            "{} {}.{}{} Ours{}{}: {}",
-            library.en,
-            each.en,
-            space(note[1]),
-            note[1],
-            space(ours[1]),
-            ours[1],
-            seen.en
-        ),
+        format!("{} {}.{}{} Ours{}{}: {}", library.en, each.en, space(note[1]), note[1], space(ours[1]), ours[1], seen.en),
     )
 }
 
@@ -390,11 +376,7 @@ mod tests {
     use oversell::claims::lessons;
 
     fn done(line: &str, printed: &str, took_ms: u64) -> LineResult {
-        LineResult {
-            line: toml::from_str(line).unwrap(),
-            printed: printed.to_owned(),
-            took: Duration::from_millis(took_ms),
-        }
+        LineResult { line: toml::from_str(line).unwrap(), printed: printed.to_owned(), took: Duration::from_millis(took_ms) }
     }
 
     #[test]
@@ -419,10 +401,8 @@ mod tests {
     #[test]
     fn the_first_version_decides_the_verdict() {
         let line = "thread = 'B'\nrun = 'try lock {key} 500'\nprints = 'false'\ntakes_ms = [490, 1500]";
-        let version = |version, printed| LibraryRun {
-            java: Java { library: "redisson", version },
-            lines: vec![done(line, printed, 501)],
-        };
+        let version =
+            |version, printed| LibraryRun { java: Java { library: "redisson", version }, lines: vec![done(line, printed, 501)] };
         let versions = [version("3.11.2", "false"), version("4.7.0", "true")];
         assert_eq!(versions[0].verdict(), ClaimVerdict::Reproduced);
         let script = "on = 'redisson'\ntwin = [1, '']\nlines = []";
@@ -440,9 +420,8 @@ mod tests {
     fn a_background_line_with_an_expected_print_is_awaited() {
         for script in lessons().filter_map(|lesson| lesson.theirs.as_ref()) {
             for (n, line) in script.lines.iter().enumerate() {
-                let waits = |later: &ScriptLine| {
-                    later.run == "wait" && (later.process, &later.thread) == (line.process, &line.thread)
-                };
+                let waits =
+                    |later: &ScriptLine| later.run == "wait" && (later.process, &later.thread) == (line.process, &line.thread);
                 let is_said = line.prints.is_some() || line.takes_ms.is_some();
                 if line.run.ends_with(" &") && is_said {
                     assert!(script.lines[n..].iter().any(waits), "{}", line.run);

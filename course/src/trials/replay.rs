@@ -49,11 +49,8 @@ pub(super) async fn flaw_and_cure(on: &Cluster, lesson: &str, cured: [bool; 2]) 
     let cure = on.replay(lesson, cured[1], true).await?;
     let words = |PlayedRace { ends, said, .. }: &PlayedRace| {
         let ReplayResult { sold, gone, inside, .. } = ends;
-        let (zh, en) = if ends.notes.is_empty() {
-            Default::default()
-        } else {
-            (format!("，{}", said.zh), format!(", {}", said.en))
-        };
+        let (zh, en) =
+            if ends.notes.is_empty() { Default::default() } else { (format!("，{}", said.zh), format!(", {}", said.en)) };
         let zh = format!("卖出 {sold} 件、库存减少 {gone} 件、临界区内最多 {inside} 个{zh}");
         let en = format!("{sold} sold, {gone} gone, at most {inside} inside at once{en}");
         (zh, en)
@@ -64,10 +61,7 @@ pub(super) async fn flaw_and_cure(on: &Cluster, lesson: &str, cured: [bool; 2]) 
         Some(false) => ("（没有强制：到时间自己结束）", ", by the clock"),
         None => ("", ""),
     };
-    let words = words!(
-        "重演{how_zh}：{flaw_zh}；修正后：{cure_zh}。",
-        "Replayed{how_en}: {flaw_en}; with its cure: {cure_en}."
-    );
+    let words = words!("重演{how_zh}：{flaw_zh}；修正后：{cure_zh}。", "Replayed{how_en}: {flaw_en}; with its cure: {cure_en}.");
     Ok(Observation::holds(flaw.ends.as_meant && cure.ends.as_meant, words).plays([flaw, cure]))
 }
 
@@ -104,20 +98,15 @@ impl Cluster {
 }
 
 /// Reads the events of a race to their end; it ends as meant if the replay says so and has the figures that are meant.
-async fn read_to_end(
-    lesson: &str,
-    cured: bool,
-    meant: ExpectedEnd,
-    mut stream: Events,
-) -> Result<PlayedRace, NoVerdict> {
+async fn read_to_end(lesson: &str, cured: bool, meant: ExpectedEnd, mut stream: Events) -> Result<PlayedRace, NoVerdict> {
     let mut events = Vec::new();
     while let Some(Event { event, data, .. }) = stream.try_next().await? {
         match event.as_str() {
             "message" => events.push(serde_json::from_str(&data)?),
             "done" => {
                 let mut ends: ReplayResult = serde_json::from_str(&data)?;
-                ends.as_meant &= (ends.sold, ends.gone, ends.inside, &ends.notes)
-                    == (meant.sold, meant.gone, meant.inside, &meant.notes);
+                ends.as_meant &=
+                    (ends.sold, ends.gone, ends.inside, &ends.notes) == (meant.sold, meant.gone, meant.inside, &meant.notes);
                 let said = if ends.as_meant { meant.said } else { Words::untranslated(&ends.notes) };
                 return Ok(PlayedRace { lesson: lesson.to_owned(), cured, ends, said, events });
             }
@@ -137,8 +126,7 @@ mod tests {
     const READ: [&str; 2] = ["message", r#"{"t_us":12,"actor":"A","event":"read","value":"5000"}"#];
 
     fn stream(events: &[[&str; 2]]) -> Events {
-        let event =
-            |[event, data]: &[&str; 2]| Event { event: (*event).into(), data: (*data).into(), ..Event::default() };
+        let event = |[event, data]: &[&str; 2]| Event { event: (*event).into(), data: (*data).into(), ..Event::default() };
         stream::iter(events.iter().map(event).map(Ok).collect::<Vec<_>>()).boxed()
     }
 
@@ -158,10 +146,7 @@ mod tests {
     async fn a_failed_or_cut_off_stream_gives_no_verdict() {
         for events in [&[READ][..], &[["failed", r#"{"detail":"no Redis"}"#]]] {
             assert!(
-                matches!(
-                    read_to_end("2.3", false, ExpectedEnd::default(), stream(events)).await,
-                    Err(NoVerdict::Failed(_))
-                ),
+                matches!(read_to_end("2.3", false, ExpectedEnd::default(), stream(events)).await, Err(NoVerdict::Failed(_))),
                 "{events:?}"
             );
         }

@@ -93,9 +93,7 @@ impl TrialResult {
             return !matches!(self.verdict(), ClaimVerdict::NotReproduced | ClaimVerdict::Noise);
         }
         let before = expected_verdict(self.id, &self.seen.on);
-        !self.timing
-            && self.verdict() != ClaimVerdict::Unavailable
-            && before.is_some_and(|before| before != self.verdict())
+        !self.timing && self.verdict() != ClaimVerdict::Unavailable && before.is_some_and(|before| before != self.verdict())
     }
 }
 
@@ -176,8 +174,7 @@ mod tests {
 
     #[test]
     fn without_its_libraries_a_claim_is_held_against_our_own_verdict() {
-        let all =
-            |found: &&LessonResult| found.on.len() > 1 && found.on[0] == OURS && found.own_verdict() != found.verdict;
+        let all = |found: &&LessonResult| found.on.len() > 1 && found.on[0] == OURS && found.own_verdict() != found.verdict;
         let found = LAST_RUN.lessons.iter().find(all).expect("one of Redisson");
         let expected = |on: &[String]| expected_verdict(&found.id, on);
         assert_eq!(expected(&found.on), Some(found.verdict));

@@ -14,10 +14,7 @@ pub(super) fn own_key(name: &str) -> String {
 }
 
 /// Sends one command, as `redis-cli` would.
-pub(super) async fn send_command<T: FromRedisValue>(
-    redis: &mut MultiplexedConnection,
-    line: &[&str],
-) -> Result<T, NoVerdict> {
+pub(super) async fn send_command<T: FromRedisValue>(redis: &mut MultiplexedConnection, line: &[&str]) -> Result<T, NoVerdict> {
     let mut command = redis::Cmd::new();
     Ok(command.arg(line).query_async(redis).await?)
 }

@@ -45,11 +45,7 @@ const MAX_SHOWN: usize = 300;
 
 /// Tries typed lines with a product and keys of their own; `replaced` is the index of the line that a twin has changed. Unavailable
 /// without a lab if a line names what only a lab knows.
-pub(super) async fn try_lines(
-    on: &Cluster,
-    lines: &[TypedLine],
-    replaced: Option<usize>,
-) -> Result<Observation, NoVerdict> {
+pub(super) async fn try_lines(on: &Cluster, lines: &[TypedLine], replaced: Option<usize>) -> Result<Observation, NoVerdict> {
     let of_lab = |line: &TypedLine| line.starts_lab() || PLACES_OF_LAB.iter().any(|place| line.run.contains(place));
     if lines.iter().any(of_lab) {
         on.servers()?;
@@ -275,8 +271,7 @@ mod tests {
     #[test]
     fn a_line_that_prints_something_else_turns_the_verdict() {
         let lesson = find("001.del").expect("a lesson");
-        for (printed, verdict) in
-            [(["OK", "1", "0"], ClaimVerdict::Reproduced), (["OK", "1", "1"], ClaimVerdict::NotReproduced)]
+        for (printed, verdict) in [(["OK", "1", "0"], ClaimVerdict::Reproduced), (["OK", "1", "1"], ClaimVerdict::NotReproduced)]
         {
             let printed = printed.map(str::to_owned);
             assert_eq!(seen(&lesson.by_hand, &printed).verdict, verdict);
@@ -285,8 +280,7 @@ mod tests {
 
     #[test]
     fn what_is_claimed_decides_not_what_is_printed() {
-        let line =
-            TypedLine { claimed: Some("1".to_owned()), ..TypedLine::new("redis-cli {redis} set lock any nx", "OK") };
+        let line = TypedLine { claimed: Some("1".to_owned()), ..TypedLine::new("redis-cli {redis} set lock any nx", "OK") };
         for (printed, verdict, words) in [
             ("OK", ClaimVerdict::NotReproduced, "set lock any nx → OK ≠ 1"),
             ("1", ClaimVerdict::Reproduced, "set lock any nx → 1"),

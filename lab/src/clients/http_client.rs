@@ -113,12 +113,7 @@ pub type Events = BoxStream<'static, Result<Event, HttpError>>;
 /// Never panics: without TLS there is nothing in a client that could fail.
 pub fn client() -> &'static Client {
     static CLIENT: LazyLock<Client> = LazyLock::new(|| {
-        Client::builder()
-            .pool_max_idle_per_host(0)
-            .redirect(Policy::none())
-            .no_proxy()
-            .build()
-            .expect("a client without TLS")
+        Client::builder().pool_max_idle_per_host(0).redirect(Policy::none()).no_proxy().build().expect("a client without TLS")
     });
     &CLIENT
 }
@@ -162,10 +157,7 @@ impl Ask for RequestBuilder {
                         yield more;
                     }
                 };
-                return Ok(heard
-                    .eventsource()
-                    .map(|event| event.map_err(|e| HttpError::Failed(innermost_cause(&e))))
-                    .boxed());
+                return Ok(heard.eventsource().map(|event| event.map_err(|e| HttpError::Failed(innermost_cause(&e)))).boxed());
             }
             Err(Answer::read(response).await?.into_refusal())
         };
@@ -232,9 +224,7 @@ mod tests {
             (StatusCode::NOT_FOUND, axum::body::Body::from_stream(body))
         };
         let url = serve(Router::new().route("/", get(async move || endless()))).await;
-        for given_up in
-            [client().get(&url).timeout(LIMIT).answer().await.err(), client().get(&url).events(LIMIT).await.err()]
-        {
+        for given_up in [client().get(&url).timeout(LIMIT).answer().await.err(), client().get(&url).events(LIMIT).await.err()] {
             let why = given_up.expect("it has no end").to_string();
             assert!(why.contains("more than"), "{why}");
         }

@@ -76,10 +76,7 @@ impl Proxy {
     }
 
     /// As [`to`](Self::to), with a filter: a piece passes if it returns `true`.
-    pub fn filtered(
-        server: impl Into<String>,
-        passes: impl Fn(Piece<'_>) -> bool + Send + Sync + 'static,
-    ) -> io::Result<Self> {
+    pub fn filtered(server: impl Into<String>, passes: impl Fn(Piece<'_>) -> bool + Send + Sync + 'static) -> io::Result<Self> {
         let listener = std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
         listener.set_nonblocking(true)?;
         let listener = TcpListener::from_std(listener)?;
@@ -217,8 +214,7 @@ impl Direction<'_> {
             let Some(delay) = self.delay().filter(|_| read > 0) else {
                 break;
             };
-            let piece =
-                Piece { connection: self.connection, from_server: self.from_server, first, bytes: &buffer[..read] };
+            let piece = Piece { connection: self.connection, from_server: self.from_server, first, bytes: &buffer[..read] };
             first = false;
             if !(self.passes)(piece) {
                 continue;

@@ -268,10 +268,7 @@ fn read_stat(message: &mut &[u8]) -> Option<Stat> {
     const LENGTH: usize = 68;
     let (stat, rest) = message.split_at_checked(LENGTH)?;
     *message = rest;
-    Some(Stat {
-        created_zxid: i64::from_be_bytes(*stat.first_chunk()?),
-        version: i32::from_be_bytes(*stat[32..].first_chunk()?),
-    })
+    Some(Stat { created_zxid: i64::from_be_bytes(*stat.first_chunk()?), version: i32::from_be_bytes(*stat[32..].first_chunk()?) })
 }
 
 fn stat_text(stat: Stat) -> String {

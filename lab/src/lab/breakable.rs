@@ -21,12 +21,7 @@ impl Lab {
         let members = members.map(|member| {
             let (name, state) = (member.name.as_str(), member.state());
             let is_instance = member.tier == Tier::Instance;
-            Member {
-                name: name.to_owned(),
-                instance: is_instance,
-                state,
-                can: self.possible_actions(name, is_instance, state),
-            }
+            Member { name: name.to_owned(), instance: is_instance, state, can: self.possible_actions(name, is_instance, state) }
         });
         let links = self.links.iter().map(|link| Link {
             name: link.name(),
@@ -48,8 +43,8 @@ impl Lab {
             MemberState::Killed => return vec![Action::Start],
             MemberState::Running => {}
         }
-        let has_session = is_instance
-            && self.links.iter().any(|link| link.belongs_to(name) && zookeeper::is_member_name(&link.server));
+        let has_session =
+            is_instance && self.links.iter().any(|link| link.belongs_to(name) && zookeeper::is_member_name(&link.server));
         let first = redis::name(0);
         let follower = if self.is_replica_main() { &first } else { redis::REPLICA };
         let (in_sentinel_group, isolated) = (self.is_grouped(name), self.isolated.contains(name));
@@ -63,10 +58,7 @@ impl Lab {
             (Action::Cut, in_sentinel_group && !isolated),
             (Action::Mend, ahead || isolated),
         ];
-        [Action::Pause, Action::Kill]
-            .into_iter()
-            .chain(besides.into_iter().filter_map(|(a, can)| can.then_some(a)))
-            .collect()
+        [Action::Pause, Action::Kill].into_iter().chain(besides.into_iter().filter_map(|(a, can)| can.then_some(a))).collect()
     }
 
     /// Whether the replica is the main Redis now.

@@ -87,8 +87,7 @@ pub async fn run(args: Args, stop: CancellationToken) -> Result<(), Failure> {
     }
     let (console, mut lines) = mpsc::unbounded_channel();
     let (control, mut requests) = fault::listen().await?;
-    let options =
-        Options { console: Some(console), control: Some(control), progress: true, ..args.options.clone().for_class() };
+    let options = Options { console: Some(console), control: Some(control), progress: true, ..args.options.clone().for_class() };
     let lan = options.lan;
     let mut lab = start(options, &stop).await?;
     if let Some(file) = &args.json {
@@ -99,11 +98,7 @@ pub async fn run(args: Args, stop: CancellationToken) -> Result<(), Failure> {
     let at = lab.addresses();
     say!("{}", start_line(at));
     if lan {
-        say!(
-            "{} {}",
-            pad_to_width(&localized!("手机", "phones"), LABEL_WIDTH),
-            phone_address_line(at.phones.as_deref())
-        );
+        say!("{} {}", pad_to_width(&localized!("手机", "phones"), LABEL_WIDTH), phone_address_line(at.phones.as_deref()));
     }
     if let Some(Token(token)) = &at.admin {
         say!(

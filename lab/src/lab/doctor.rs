@@ -19,16 +19,8 @@ const GALERA: Bilingual = Bilingual::of("`oversell lab --galera 3`", "`oversell 
 const OPTIONAL_PROGRAMS: [(&str, &str, Bilingual); 7] = [
     (mysql::GALERA_REQUIREMENTS[0].0, mysql::GALERA_REQUIREMENTS[0].1, GALERA),
     (mysql::GALERA_REQUIREMENTS[1].0, mysql::GALERA_REQUIREMENTS[1].1, GALERA),
-    (
-        "javac",
-        "default-jdk-headless",
-        Bilingual::of("课程里作对照的 Java 进程", "Java processes as peers in the course"),
-    ),
-    (
-        "mvn",
-        "maven",
-        Bilingual::of("`make jmeter`，以及上面的 Java 进程", "`make jmeter`, and the same Java processes"),
-    ),
+    ("javac", "default-jdk-headless", Bilingual::of("课程里作对照的 Java 进程", "Java processes as peers in the course")),
+    ("mvn", "maven", Bilingual::of("`make jmeter`，以及上面的 Java 进程", "`make jmeter`, and the same Java processes")),
     ("python3", "python3", Bilingual::of("`make interop` 里的 kazoo", "`make interop` with kazoo")),
     ("cc", "gcc", Bilingual::of("编译本项目", "building this project")),
     ("docker", "docker.io", Bilingual::of("容器里的同一套环境", "the same lab in containers")),

@@ -201,10 +201,7 @@ impl Lab {
     }
 
     /// Injects a fault, and writes the new pids into `lab.json`; returns what was done. The error says why it is refused.
-    async fn carry_out(
-        &mut self,
-        FaultCommand { action, member: name, by_ms }: FaultCommand,
-    ) -> Result<String, Failure> {
+    async fn carry_out(&mut self, FaultCommand { action, member: name, by_ms }: FaultCommand) -> Result<String, Failure> {
         let done = match action {
             Action::Pause => {
                 self.pause(&name)?;

@@ -185,8 +185,7 @@ fn remove_contents(path: &Path) -> io::Result<()> {
 fn remove_orphans(target: &Path) {
     for entry in fs::read_dir(target).into_iter().flatten().flatten() {
         let name = entry.file_name();
-        let pid =
-            name.to_str().and_then(|n| n.strip_prefix(UNNAMED_FOLDER_PREFIX)?.split_once('-')?.0.parse::<u32>().ok());
+        let pid = name.to_str().and_then(|n| n.strip_prefix(UNNAMED_FOLDER_PREFIX)?.split_once('-')?.0.parse::<u32>().ok());
         let orphan = pid.is_some_and(|pid| !Path::new(&format!("/proc/{pid}")).exists());
         if !orphan || !entry.path().join(LAB_FOLDER_MARKER).exists() {
             continue;

@@ -48,9 +48,7 @@ pub(super) fn addresses_through_links(instance: &str, at: &Addresses, links: &[A
         link.map_or_else(|| address.to_owned(), |link| link.proxy.address())
     };
     let mut addresses = at.clone();
-    for url in
-        addresses.redis.iter_mut().chain(&mut addresses.galera).chain([&mut addresses.mysql]).map(|node| &mut node.url)
-    {
+    for url in addresses.redis.iter_mut().chain(&mut addresses.galera).chain([&mut addresses.mysql]).map(|node| &mut node.url) {
         let direct = authority(url);
         *url = url.replace(direct, &by_link(direct));
     }
@@ -132,11 +130,7 @@ impl ProxyLink {
                     return Err(unusable!("{} did not end the session: {error}", self.server));
                 }
                 Err(_) => {
-                    return Err(unusable!(
-                        "{} did not answer within {} s",
-                        self.server,
-                        SESSION_CLOSE_TIMEOUT.as_secs()
-                    ));
+                    return Err(unusable!("{} did not answer within {} s", self.server, SESSION_CLOSE_TIMEOUT.as_secs()));
                 }
             };
         }

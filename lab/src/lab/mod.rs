@@ -193,8 +193,7 @@ impl Lab {
     /// Ends the ZooKeeper sessions of this instance, its own and those of the actors on it, as the server does when it hears
     /// nothing for too long; its links to ZooKeeper are cut meanwhile. Fails without links, or if none of the sessions was live.
     pub async fn expire(&self, instance: &str) -> Result<(), Failure> {
-        let to_zookeeper =
-            |link: &&Arc<ProxyLink>| link.belongs_to(instance) && zookeeper::is_member_name(&link.server);
+        let to_zookeeper = |link: &&Arc<ProxyLink>| link.belongs_to(instance) && zookeeper::is_member_name(&link.server);
         let links: Vec<_> = self.links.iter().filter(to_zookeeper).collect();
         if links.is_empty() {
             return Err(self.unknown_link(&format!("{instance}-{}", zookeeper::NAME)));
@@ -328,8 +327,7 @@ impl Lab {
     pub async fn stop(self) {
         self.folder.unpublish();
         let servers = if self.folder.is_kept() { SERVER_STOP_TIMEOUT } else { Duration::ZERO };
-        for (tier, grace) in
-            [(Tier::Gate, SERVER_STOP_TIMEOUT), (Tier::Instance, INSTANCE_STOP_TIMEOUT), (Tier::Server, servers)]
+        for (tier, grace) in [(Tier::Gate, SERVER_STOP_TIMEOUT), (Tier::Instance, INSTANCE_STOP_TIMEOUT), (Tier::Server, servers)]
         {
             let running = self.members.iter().filter(|m| m.tier == tier).filter_map(|m| m.process.as_ref());
             join_all(running.map(|process| process.stop(grace))).await;

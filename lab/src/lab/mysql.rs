@@ -68,11 +68,7 @@ impl MySqlProgram {
         let text = programs::output_of(&path, "--version").unwrap_or_default();
         let version = text.split_once("Ver ").map_or("", |(_, rest)| rest);
         let is_mysql = !version.is_empty() && !version.contains("MariaDB");
-        Self {
-            kind: if is_mysql { Vendor::MySql } else { Vendor::MariaDb },
-            version: programs::version_number(version),
-            path,
-        }
+        Self { kind: if is_mysql { Vendor::MySql } else { Vendor::MariaDb }, version: programs::version_number(version), path }
     }
 
     /// The program that the option or the environment names; else MariaDB; else MySQL, if only that is installed.
@@ -164,12 +160,8 @@ impl Galera {
                 sleep(BOOTSTRAP_POLL_INTERVAL).await;
             }
         };
-        let late = |_| {
-            unusable!(
-                "the first Galera node did not bootstrap within {} s; see {NAME}.log",
-                BOOTSTRAP_TIMEOUT.as_secs()
-            )
-        };
+        let late =
+            |_| unusable!("the first Galera node did not bootstrap within {} s; see {NAME}.log", BOOTSTRAP_TIMEOUT.as_secs());
         timeout(BOOTSTRAP_TIMEOUT, begun).await.map_err(late)
     }
 
@@ -301,8 +293,7 @@ async fn node_state(port: u16) -> sqlx::Result<(String, Option<String>)> {
 
 impl Server for MySql {
     fn requirements(&self) -> &'static [Requirement] {
-        const ALL: [Requirement; 4] =
-            [REQUIREMENTS[0], REQUIREMENTS[1], GALERA_REQUIREMENTS[0], GALERA_REQUIREMENTS[1]];
+        const ALL: [Requirement; 4] = [REQUIREMENTS[0], REQUIREMENTS[1], GALERA_REQUIREMENTS[0], GALERA_REQUIREMENTS[1]];
         let is_installed = self.program.kind == Vendor::MySql || self.program.installer().is_absolute();
         match (&self.galera, is_installed && self.program.path.is_absolute()) {
             (Some(_), true) => &GALERA_REQUIREMENTS,

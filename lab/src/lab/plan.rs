@@ -213,10 +213,7 @@ impl Options {
             return Ok(Vec::new());
         }
         clock::install_library(&folder.path_of(""), program).map_err(|why| {
-            localized!(
-                "拨动 Redis 时钟的课不能演：{why}",
-                "lessons in which the clock of a Redis jumps are unavailable: {why}"
-            )
+            localized!("拨动 Redis 时钟的课不能演：{why}", "lessons in which the clock of a Redis jumps are unavailable: {why}")
         })?;
         let nodes = self.redis_ports.iter().enumerate();
         Ok(nodes
@@ -246,14 +243,12 @@ impl Options {
             replicas: 1,
             in_sentinel_group: false,
         };
-        let servers: [(_, Box<dyn Server>); 2] =
-            [(redis::REPLICA, Box::new(replica)), (sentinel::SENTINEL, Box::new(sentinel))];
+        let servers: [(_, Box<dyn Server>); 2] = [(redis::REPLICA, Box::new(replica)), (sentinel::SENTINEL, Box::new(sentinel))];
         servers.map(|(name, server)| Member::new(folder, name, server, Tier::Server, self.has(Part::Redis)))
     }
 
     fn nginx_member(&self, folder: &Folder, program: PathBuf, page: PathBuf) -> Member {
-        let nginx =
-            Box::new(Nginx { program, port: self.http_port, lan: self.lan, behind: self.instance_ports.clone(), page });
+        let nginx = Box::new(Nginx { program, port: self.http_port, lan: self.lan, behind: self.instance_ports.clone(), page });
         let starts = self.has(Part::Nginx) && self.has(Part::Instances);
         Member::new(folder, nginx::NAME, nginx, Tier::Gate, starts)
     }

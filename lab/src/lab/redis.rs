@@ -124,11 +124,9 @@ impl Server for Redis {
                 .args(ANNOUNCED_HOST_OPTIONS)
                 .args(["--replica-announce-port", &announced_port.to_string()]),
             Role::Independent | Role::Mine => command.args(NO_PERSISTENCE_OPTIONS),
-            Role::Replica { of } => command.args(APPEND_ONLY_OPTIONS).args(ANNOUNCED_HOST_OPTIONS).args([
-                "--replicaof",
-                "127.0.0.1",
-                &of.to_string(),
-            ]),
+            Role::Replica { of } => {
+                command.args(APPEND_ONLY_OPTIONS).args(ANNOUNCED_HOST_OPTIONS).args(["--replicaof", "127.0.0.1", &of.to_string()])
+            }
         };
         command
     }

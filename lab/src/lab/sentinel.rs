@@ -103,8 +103,7 @@ impl Server for Sentinel {
             self.sentinels / 2 + 1,
         );
         if self.in_sentinel_group {
-            settings +=
-                &format!("sentinel auth-user {GROUP_NAME} {PEER_USER}\nsentinel auth-pass {GROUP_NAME} {PEER_USER}\n");
+            settings += &format!("sentinel auth-user {GROUP_NAME} {PEER_USER}\nsentinel auth-pass {GROUP_NAME} {PEER_USER}\n");
         }
         vec![(CONFIG_FILE, settings)]
     }
@@ -121,9 +120,8 @@ impl Server for Sentinel {
         async move {
             info_of_process(self.port, context.pid).await?;
             shorten_timers(self.port).await.map_err(|e| e.to_string())?;
-            let known = async {
-                RedisResult::Ok((connected_replicas(self.port).await?.len(), other_sentinels(self.port).await? + 1))
-            };
+            let known =
+                async { RedisResult::Ok((connected_replicas(self.port).await?.len(), other_sentinels(self.port).await? + 1)) };
             let (replicas, sentinels) = known.await.map_err(|e| e.to_string())?;
             if (replicas, sentinels) == (self.replicas, self.sentinels) || !context.dependencies_up {
                 Ok(())
@@ -166,8 +164,7 @@ async fn other_sentinels(port: u16) -> RedisResult<usize> {
 
 /// The port of the main Redis, by the Sentinel at `port`.
 async fn leader_port(port: u16) -> RedisResult<u16> {
-    let (_, leader): (String, u16) =
-        sentinel_command("GET-MASTER-ADDR-BY-NAME").query_async(&mut connect(port).await?).await?;
+    let (_, leader): (String, u16) = sentinel_command("GET-MASTER-ADDR-BY-NAME").query_async(&mut connect(port).await?).await?;
     Ok(leader)
 }
 
@@ -221,10 +218,7 @@ impl SentinelGroup {
         let promotion = async {
             for (_, port) in self.members.iter().filter(|(_, port)| running.contains(port)) {
                 let priority = if *port == to { "1" } else { "100" };
-                redis::cmd("CONFIG")
-                    .arg(&["SET", "replica-priority", priority])
-                    .exec_async(&mut connect(*port).await?)
-                    .await?;
+                redis::cmd("CONFIG").arg(&["SET", "replica-priority", priority]).exec_async(&mut connect(*port).await?).await?;
             }
             while !would_promote(first, to).await? {
                 sleep(FAILOVER_POLL_INTERVAL).await;
@@ -261,9 +255,7 @@ async fn would_promote(port: u16, to: u16) -> RedisResult<bool> {
     let field = |one: &HashMap<String, String>, what| one.get(what).and_then(|n| n.parse().ok());
     let followers = connected_replicas(port).await?;
     Ok(followers.iter().any(|one| field(one, "port") == Some(to))
-        && followers
-            .iter()
-            .all(|one| (field(one, "port") == Some(to)) == (field(one, "slave-priority") == Some(1_u16))))
+        && followers.iter().all(|one| (field(one, "port") == Some(to)) == (field(one, "slave-priority") == Some(1_u16))))
 }
 
 /// Sets INFO-PERIOD to 1 s (default 10) and TILT-PERIOD to 3 s (default 30). A Sentinel forgets both when it restarts.
@@ -311,9 +303,7 @@ pub(super) async fn restore(of: &ProxiedReplica, links: &[Arc<ProxyLink>]) -> Re
         let is_first = async |connection: &mut _| {
             let (_, now): (String, u16) = leader_query.query_async(connection).await?;
             // The Sentinel names it already while it promotes; the links follow afterwards.
-            RedisResult::Ok(
-                now == main.proxy.port() && links.iter().all(|link| link.proxy.target() == main.proxy.target()),
-            )
+            RedisResult::Ok(now == main.proxy.port() && links.iter().all(|link| link.proxy.target() == main.proxy.target()))
         };
         if !is_first(&mut connection).await? {
             let first = format!("redis://{}", main.proxy.target());
@@ -346,11 +336,7 @@ async fn replicate_from(mut replica: MultiplexedConnection, port: u16) -> RedisR
 }
 
 /// Redirects `links` to the main Redis after each promotion, until it is dropped; prints a line on `console`.
-pub(super) async fn follow_failovers(
-    of: ProxiedReplica,
-    links: Vec<Arc<ProxyLink>>,
-    console: Option<UnboundedSender<String>>,
-) {
+pub(super) async fn follow_failovers(of: ProxiedReplica, links: Vec<Arc<ProxyLink>>, console: Option<UnboundedSender<String>>) {
     loop {
         if let Err(error) = redirect_on_failover(&of, &links, console.as_ref()).await {
             tracing::debug!(%error, "the Sentinel is asked again");

@@ -190,11 +190,7 @@ impl Member {
 }
 
 /// Checks until the server is healthy. Fails if it exits, or after [`START_TIMEOUT`], with the reason and the end of its log.
-async fn wait_until_healthy<'a>(
-    name: &str,
-    process: &Process,
-    check: impl Fn() -> HealthCheck<'a>,
-) -> Result<(), Failure> {
+async fn wait_until_healthy<'a>(name: &str, process: &Process, check: impl Fn() -> HealthCheck<'a>) -> Result<(), Failure> {
     let begin = Instant::now();
     loop {
         let check = timeout(CHECK_TIMEOUT, check());

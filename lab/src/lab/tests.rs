@@ -122,8 +122,7 @@ async fn an_occupied_port_is_refused_by_name_and_its_owner_left_alone() {
 
 #[tokio::test]
 async fn a_server_that_fails_to_start_is_named_with_its_log() {
-    let options =
-        Options { instance_ports: vec![0], program: Some("/bin/false".into()), ..only_parts(&[Part::Instances]) };
+    let options = Options { instance_ports: vec![0], program: Some("/bin/false".into()), ..only_parts(&[Part::Instances]) };
     let error = start_error(options).await;
     assert!(error.contains("ended at its start (exit status: 1)"), "{error}");
     assert!(error.contains("the end of "), "{error}");
@@ -204,8 +203,7 @@ async fn a_folder_serves_one_lab_at_a_time() {
 fn a_lab_outlives_the_runtime_that_started_it() {
     let runtime = || tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
     let first = runtime();
-    let lab =
-        std::thread::spawn(move || first.block_on(async { tokio::spawn(Lab::start(one_redis())).await.unwrap() }));
+    let lab = std::thread::spawn(move || first.block_on(async { tokio::spawn(Lab::start(one_redis())).await.unwrap() }));
     let lab = lab.join().unwrap().unwrap();
     runtime().block_on(async {
         assert_eq!(ping(&lab.addresses().redis[0].url).await, "PONG");

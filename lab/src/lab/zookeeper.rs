@@ -108,11 +108,10 @@ impl Server for ZooKeeper {
     /// it is healthy once it says that there is no leader.
     fn check_health<'a>(&'a self, context: CheckContext<'a>) -> HealthCheck<'a> {
         async move {
-            let answer =
-                four_letter_command((Ipv4Addr::LOCALHOST, self.port), "conf").await.map_err(|e| e.to_string())?;
+            let answer = four_letter_command((Ipv4Addr::LOCALHOST, self.port), "conf").await.map_err(|e| e.to_string())?;
             let ours = format!("dataDir={}/", context.folder.join(DATA).display());
-            let well = answer.lines().any(|line| line.starts_with(&ours))
-                || (!context.dependencies_up && answer.contains(NO_LEADER));
+            let well =
+                answer.lines().any(|line| line.starts_with(&ours)) || (!context.dependencies_up && answer.contains(NO_LEADER));
             if well { Ok(()) } else { Err(answer) }
         }
         .boxed()
@@ -210,8 +209,7 @@ mod tests {
     fn a_users_class_path_replaces_debians() {
         let folder = tempfile::tempdir().unwrap();
         let home = folder.path().to_str().unwrap();
-        let with =
-            |name: &'static str, value: &str| class_path_of(None, |asked| (asked == name).then(|| value.to_owned()));
+        let with = |name: &'static str, value: &str| class_path_of(None, |asked| (asked == name).then(|| value.to_owned()));
         let refused = with("ZOOKEEPER_HOME", home).unwrap_err().to_string();
         assert!(refused.starts_with("ZOOKEEPER_HOME: "), "{refused}");
         std::fs::create_dir(folder.path().join("lib")).unwrap();

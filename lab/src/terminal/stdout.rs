@@ -171,12 +171,8 @@ impl Output {
         if let Some(folder) = folder.filter(|folder| !folder.is_dir()) {
             return Err(unusable_localized!("{self}：没有目录 {}", "{self}: there is no folder {}", folder.display()));
         }
-        let file = File::options()
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .open(&self.path)
-            .map_err(|e| unusable!("{self}: {e}"))?;
+        let file =
+            File::options().write(true).create(true).truncate(false).open(&self.path).map_err(|e| unusable!("{self}: {e}"))?;
         self.file.get_or_init(|| Arc::new(file));
         Ok(())
     }

@@ -47,8 +47,7 @@ mod tests {
 
     #[test]
     fn lines_break_at_their_words_and_keep_their_indent() {
-        let text =
-            "  ceiling of one: GET /health/live, 330 bytes\n  闭环压测：收到应答才发下一个请求，`redis-lock` 也是";
+        let text = "  ceiling of one: GET /health/live, 330 bytes\n  闭环压测：收到应答才发下一个请求，`redis-lock` 也是";
         for line in wrap_lines(text, 20).lines() {
             assert!(textwrap::core::display_width(line) <= 20, "{line}");
             assert!(line.starts_with("  "), "{line:?}");

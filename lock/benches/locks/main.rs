@@ -115,12 +115,8 @@ impl LibraryProcesses {
     async fn play(&self, scene: Scene) -> Result<Measurement> {
         let commands = scene.commands();
         // All are sent before any is waited for.
-        let pending: Vec<_> = self
-            .processes
-            .iter()
-            .zip(commands)
-            .map(|(process, command)| process.send_command("main", command))
-            .collect();
+        let pending: Vec<_> =
+            self.processes.iter().zip(commands).map(|(process, command)| process.send_command("main", command)).collect();
         let answers = pending.into_iter().map(|answer| async {
             let answer = answer.wait_at_most(SCENE_TIMEOUT).await?;
             answer.parse().with_context(|| answer)

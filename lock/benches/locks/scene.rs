@@ -83,8 +83,7 @@ impl Library {
     /// Why it cannot be measured here.
     pub(crate) fn why_missing(self) -> Option<&'static str> {
         let missing = self == Self::RedisPy && !Self::venv().join("installed").is_file();
-        missing
-            .then_some("interop/redis-py/venv is not there; `make lockbench` makes it if python3 has the module venv")
+        missing.then_some("interop/redis-py/venv is not there; `make lockbench` makes it if python3 has the module venv")
     }
 
     /// The process with redis-py.
@@ -245,10 +244,7 @@ impl Measurement {
 
     pub(crate) fn costs(self, round_trips: u64, library: Library) -> Costs {
         let each = |count: u64| count as f64 / self.holds as f64;
-        Costs {
-            round_trips: each(round_trips),
-            allocations: (library != Library::RedisPy).then(|| each(self.allocations)),
-        }
+        Costs { round_trips: each(round_trips), allocations: (library != Library::RedisPy).then(|| each(self.allocations)) }
     }
 }
 

@@ -25,9 +25,7 @@ impl Figures {
             base.median, base.min, base.max
         );
         if base.max > MAX_NOISE * base.min {
-            println!(
-                "This machine did other work too: the ratios below are noise, and the counts of contenders higher.\n"
-            );
+            println!("This machine did other work too: the ratios below are noise, and the counts of contenders higher.\n");
         }
         self.print_rows("scene", Scene::all(), |scene, library| {
             let base = &self.rates[&(Scene::BASE, Library::Bare)];

@@ -156,11 +156,7 @@ impl TableLeaseLock {
     }
 
     /// Inserts a row, waiting at most `wait`, and makes its first share.
-    async fn take_first_share(
-        &self,
-        wait: Duration,
-        entry: Option<Arc<OwnerEntry<RowHold>>>,
-    ) -> Result<RowShare, LockError> {
+    async fn take_first_share(&self, wait: Duration, entry: Option<Arc<OwnerEntry<RowHold>>>) -> Result<RowShare, LockError> {
         let (row, lease_start) = self.contender.insert_row(Some(self.lease), wait).await?;
         let hold = RowHold { row, guards: AtomicU32::new(1), lost: CancellationToken::new(), _owner_entry: entry };
         Ok(RowShare { hold: Arc::new(hold), lease: self.lease, lease_start, finished: false })
@@ -244,12 +240,7 @@ impl RowShare {
 impl RowHold {
     /// Writes the hold count and extends the lease, or writes only the count if it is `None`; `false` if the row is no longer
     /// ours: all guards become lost. A keeper may use the connection for renewals.
-    async fn write_count_and_lease(
-        &self,
-        lease: Option<Lease>,
-        bound: Duration,
-        is_by_keeper: bool,
-    ) -> Result<bool, LockError> {
+    async fn write_count_and_lease(&self, lease: Option<Lease>, bound: Duration, is_by_keeper: bool) -> Result<bool, LockError> {
         let guards = self.guards.load(Ordering::Relaxed);
         let still = self.row.renew(guards, lease, bound, is_by_keeper).await?;
         if !still {
@@ -293,8 +284,7 @@ impl Share for RowShare {
             return self.hold.row.release().await;
         }
         // A later share may have been the last one and have deleted the row before this write.
-        let still =
-            self.write_count_and_lease(None, REPLY_TIMEOUT).await? || self.hold.guards.load(Ordering::Relaxed) == 0;
+        let still = self.write_count_and_lease(None, REPLY_TIMEOUT).await? || self.hold.guards.load(Ordering::Relaxed) == 0;
         if still { Ok(()) } else { Err(LockError::lost(&self.hold.row.name)) }
     }
 }

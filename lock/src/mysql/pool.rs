@@ -10,8 +10,8 @@
 use super::{
     connection_id::{ConnectionId, connection_id_and_host},
     failure::{
-        CONNECTION_KILLED_ERRORS, NOT_WRITABLE_ERRORS, PoolExhausted, SERVER, StatementFailure, has_error_number,
-        is_contention, is_exhausted, no_answer_error, to_lock_error,
+        CONNECTION_KILLED_ERRORS, NOT_WRITABLE_ERRORS, PoolExhausted, SERVER, StatementFailure, has_error_number, is_contention,
+        is_exhausted, no_answer_error, to_lock_error,
     },
 };
 use crate::{
@@ -206,9 +206,7 @@ impl managed::Manager for ConnectionManager {
     async fn create(&self) -> Result<PooledConnection, sqlx::Error> {
         let servers = Arc::clone(&self.servers);
         let making = self.runtime.spawn(async move { servers.connect().await });
-        AbortOnDropHandle::new(making)
-            .await
-            .unwrap_or_else(|stopped| Err(sqlx::Error::Io(std::io::Error::other(stopped))))
+        AbortOnDropHandle::new(making).await.unwrap_or_else(|stopped| Err(sqlx::Error::Io(std::io::Error::other(stopped))))
     }
 
     async fn recycle(&self, _: &mut PooledConnection, _: &Metrics) -> RecycleResult<sqlx::Error> {
@@ -338,8 +336,7 @@ impl TablePool {
         // The address may hold a password, so it is not repeated.
         let rule = "must be mysql://user[:password]@host[:port]/database";
         let servers = options.servers.into_iter();
-        let servers: Option<Vec<_>> =
-            servers.map(|server| Some(Arc::new(server?.disable_statement_logging()))).collect();
+        let servers: Option<Vec<_>> = servers.map(|server| Some(Arc::new(server?.disable_statement_logging()))).collect();
         let servers = servers.filter(|servers| !servers.is_empty());
         let servers = servers.ok_or_else(|| invalid("url", rule))?;
         if options.connections == 0 {
@@ -388,19 +385,11 @@ impl TablePool {
 
     /// Gets a connection of this `pool` that is free within `wait` and answers by `end`. One that does not answer a ping is
     /// dropped with all idle ones, and the next is tried.
-    async fn get_conn_from(
-        &self,
-        pool: &Pool<ConnectionManager>,
-        wait: Duration,
-        end: Instant,
-    ) -> Result<Conn, LockError> {
+    async fn get_conn_from(&self, pool: &Pool<ConnectionManager>, wait: Duration, end: Instant) -> Result<Conn, LockError> {
         let free = deadline(wait);
         loop {
-            let timeouts = Timeouts {
-                wait: Some(time_left(free)),
-                create: Some(time_left(end).min(CONNECT_TIMEOUT)),
-                recycle: None,
-            };
+            let timeouts =
+                Timeouts { wait: Some(time_left(free)), create: Some(time_left(end).min(CONNECT_TIMEOUT)), recycle: None };
             let mut conn = match pool.timeout_get(&timeouts).await {
                 Ok(object) => Conn(Some(object), self.clone()),
                 Err(PoolError::Backend(e)) => return Err(to_lock_error(e)),
@@ -556,10 +545,7 @@ impl TablePool {
     /// # Cancel safety
     ///
     /// As that of `future`.
-    pub(super) async fn while_open<T>(
-        &self,
-        future: impl Future<Output = Result<T, LockError>>,
-    ) -> Result<T, LockError> {
+    pub(super) async fn while_open<T>(&self, future: impl Future<Output = Result<T, LockError>>) -> Result<T, LockError> {
         self.0.tasks.while_open(SERVER, future).await
     }
 

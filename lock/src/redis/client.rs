@@ -192,10 +192,7 @@ impl RedisClient {
     /// # Cancel safety
     ///
     /// As that of `future`.
-    pub(super) async fn while_open<T>(
-        &self,
-        future: impl Future<Output = Result<T, LockError>>,
-    ) -> Result<T, LockError> {
+    pub(super) async fn while_open<T>(&self, future: impl Future<Output = Result<T, LockError>>) -> Result<T, LockError> {
         self.0.tasks.while_open(SERVER, future).await
     }
 

@@ -199,11 +199,7 @@ impl Cluster {
     }
 
     /// As [`redirect_of`](Self::redirect_of), for an error of `from`; `None` too if it is no refusal.
-    pub(super) fn redirect(
-        &self,
-        error: &RedisError,
-        from: &Arc<RedisNode>,
-    ) -> RedisResult<Option<(Arc<RedisNode>, bool)>> {
+    pub(super) fn redirect(&self, error: &RedisError, from: &Arc<RedisNode>) -> RedisResult<Option<(Arc<RedisNode>, bool)>> {
         let errors = error.clone().into_server_errors();
         let refusal = errors.and_then(|errors| NodeRefusal::of(&errors.first()?.1));
         refusal.map_or(Ok(None), |refusal| self.redirect_of(refusal, from))
@@ -474,10 +470,7 @@ fn slot_without_node_error() -> RedisError {
 /// The address may hold a password, so it is not shown.
 impl fmt::Debug for Cluster {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Cluster")
-            .field("seeds", &self.seeds)
-            .field("nodes", &self.map.lock().nodes.len())
-            .finish_non_exhaustive()
+        f.debug_struct("Cluster").field("seeds", &self.seeds).field("nodes", &self.map.lock().nodes.len()).finish_non_exhaustive()
     }
 }
 

@@ -132,12 +132,7 @@ impl ConnectionLike for Connection {
     }
 
     /// Sends the commands once, and notes whether they went out; fails if an EXEC was refused.
-    fn req_packed_commands<'a>(
-        &'a mut self,
-        commands: &'a Pipeline,
-        offset: usize,
-        count: usize,
-    ) -> RedisFuture<'a, Vec<Value>> {
+    fn req_packed_commands<'a>(&'a mut self, commands: &'a Pipeline, offset: usize, count: usize) -> RedisFuture<'a, Vec<Value>> {
         let Self { transport, sent, limit } = self;
         let limit = *limit;
         let answers = async move {
@@ -185,9 +180,7 @@ mod tests {
     #[test]
     fn a_transaction_that_is_refused_fails_with_what_redis_says() {
         let refused = redis::parse_redis_value(b"-CROSSSLOT Keys in request\r\n").unwrap();
-        let kind = |commands: &Pipeline, answers: &[Value]| {
-            check_exec(commands, answers.to_vec()).map_err(|error| error.kind())
-        };
+        let kind = |commands: &Pipeline, answers: &[Value]| check_exec(commands, answers.to_vec()).map_err(|error| error.kind());
         let mut transaction = redis::pipe();
         transaction.atomic();
         let crossed = ErrorKind::Server(ServerErrorKind::CrossSlot);

@@ -168,11 +168,7 @@ pub(super) fn result_after_failure<T, H, A>(
 /// # Cancel safety
 ///
 /// Safe.
-pub(super) async fn pause_or_return_error(
-    client: &RedisClient,
-    error: LockError,
-    until: Instant,
-) -> Result<(), LockError> {
+pub(super) async fn pause_or_return_error(client: &RedisClient, error: LockError, until: Instant) -> Result<(), LockError> {
     let left = time_left(until);
     if left.is_zero() || !client.keeps_waiting_after(&error) {
         return Err(error);

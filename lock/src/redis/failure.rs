@@ -53,11 +53,7 @@ impl CommandFailure {
         let slot_moves = error.code() == Some(SLOT_MOVES_CODE);
         let (server, reason) = (SERVER, if slot_moves { SlotMoves.into() } else { error.into() });
         Self {
-            error: if is_refusal {
-                LockError::Refused { server, reason }
-            } else {
-                LockError::unavailable(server, reason)
-            },
+            error: if is_refusal { LockError::Refused { server, reason } } else { LockError::unavailable(server, reason) },
             // A script that is refused for good may have run in part.
             may_have_run: sent && !is_temporary,
             retryable: !sent || !for_good,

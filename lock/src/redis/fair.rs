@@ -26,8 +26,8 @@ use super::{
     subscription::Subscription,
 };
 use crate::{
-    Guard, Holder, Lease, Lock, LockError, Owner, inherent, lease::owner_and_lease, local::line::Head,
-    reentry::HoldKind, time_left,
+    Guard, Holder, Lease, Lock, LockError, Owner, inherent, lease::owner_and_lease, local::line::Head, reentry::HoldKind,
+    time_left,
 };
 use std::{
     sync::{

@@ -46,8 +46,7 @@ pub(super) trait Claim: Send + Sync + Sized + 'static {
 
     /// Extends the lease to at least this, from now; `false` if the identity is gone. After `limit` without an answer the
     /// connection counts as broken.
-    fn renew(&self, lease: Lease, limit: Option<Duration>)
-    -> impl Future<Output = Result<bool, CommandFailure>> + Send;
+    fn renew(&self, lease: Lease, limit: Option<Duration>) -> impl Future<Output = Result<bool, CommandFailure>> + Send;
 
     /// Renews the lease and waits until enough replicas have the identity: then `true`. `false` at once, without a command, if
     /// `RedisOptions::wait_replicas` asks for none; an error if too few have it in time, or the identity is gone (`replicas.rs`).
@@ -63,10 +62,7 @@ pub(super) trait Claim: Send + Sync + Sized + 'static {
 
     /// Releases the identity and lets the next waiter of this process try; a plain or fenced lock may be handed to
     /// that waiter instead. `false` if the identity was gone.
-    fn release_or_hand_off(
-        &self,
-        head: Option<Self::Head>,
-    ) -> impl Future<Output = Result<bool, CommandFailure>> + Send {
+    fn release_or_hand_off(&self, head: Option<Self::Head>) -> impl Future<Output = Result<bool, CommandFailure>> + Send {
         async move {
             let released = self.release().await;
             drop(head);

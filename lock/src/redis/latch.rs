@@ -113,12 +113,7 @@ impl RedisClient {
         let name = self.key(name);
         let shared = self.shared(&name, |registration| SharedLatch {
             // The braces are there even if the name has some.
-            object: SharedObject::new(
-                self,
-                &name,
-                format!("redisson_countdownlatch__channel__{{{name}}}"),
-                registration,
-            ),
+            object: SharedObject::new(self, &name, format!("redisson_countdownlatch__channel__{{{name}}}"), registration),
             last_read_number: AtomicU64::new(0),
             poller: Poller::default(),
         });
@@ -254,10 +249,8 @@ impl RedisLatch {
         let number = self.shared.last_read_number.fetch_add(1, Ordering::AcqRel) + 1;
         let keys = [&*self.name, &suffixed(&self.name, "opened")];
         let look = self.client.connection().mget::<_, (Option<i64>, Option<u64>)>(&keys).await;
-        let look = look.map(|(count, opened)| LatchState {
-            closed: count.is_some_and(|left| left > 0),
-            opened: opened.unwrap_or(0),
-        });
+        let look =
+            look.map(|(count, opened)| LatchState { closed: count.is_some_and(|left| left > 0), opened: opened.unwrap_or(0) });
         (number, look.map_err(to_lock_error))
     }
 }

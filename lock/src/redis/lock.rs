@@ -310,8 +310,7 @@ impl LockHandle {
     async fn acquire(&self, wait: Duration) -> Result<Guard, LockError> {
         let (name, AcquireTerms { lease, fenced }) = (&*self.lock.name, self.terms);
         let kind = if fenced { "RedisFencedLock" } else { "RedisLock" };
-        let request =
-            AcquireRequest { fenced, ..AcquireRequest::new(&self.client, kind, name, (self.owner, lease, wait))? };
+        let request = AcquireRequest { fenced, ..AcquireRequest::new(&self.client, kind, name, (self.owner, lease, wait))? };
         let take_first_hold = |_| self.take_first_hold(request.until);
         request.acquire_guard(&self.client, name, HoldKind::Exclusive, take_first_hold).await
     }
@@ -348,9 +347,7 @@ impl LockHandle {
         let script = claim.lock.script_call(&scripts::ACQUIRE, fenced);
         let script = script.arg(lease.millis()).arg(id);
         match claim.client.run_script::<(bool, i64)>(&script).await {
-            Ok((true, token)) => {
-                Ok(Hold::new(claim, fence_of_token(token), lease, lease_start, head).into_try_result())
-            }
+            Ok((true, token)) => Ok(Hold::new(claim, fence_of_token(token), lease, lease_start, head).into_try_result()),
             Ok((false, millis)) => Ok(TryResult::RetryWithin(time_until_lease_end(millis))),
             Err(failure) => {
                 failure.undo_claim_if_run(&claim, lease);
@@ -462,11 +459,7 @@ impl LockClaim {
     /// Runs `hand_off.lua`, which gives the lock to the next waiter; `false` if the identity was gone, and the waiter then
     /// contends. If that waiter has gone by then, its hold is dropped, which frees the lock. After a failure the waiter
     /// contends if the client waits out an outage, and otherwise gets the error.
-    async fn hand_off(
-        &self,
-        head: LockHead,
-        next: LineWaiter<Hold<Self>, AcquireTerms>,
-    ) -> Result<bool, CommandFailure> {
+    async fn hand_off(&self, head: LockHead, next: LineWaiter<Hold<Self>, AcquireTerms>) -> Result<bool, CommandFailure> {
         let (lease_start, id, AcquireTerms { lease, fenced }) = (Instant::now(), self.client.owner(), *next.request());
         let batch = Batch { length: self.batch.length + 1, ..self.batch };
         let claim = Arc::new(Self { client: self.client.clone(), lock: Arc::clone(&self.lock), id, batch });

@@ -303,11 +303,8 @@ impl RedisOptions {
         let each = self.sentinels.iter();
         let clients = each.map(|url| self.client(url.clone().ok_or_else(bad_sentinel_error)?, bad_sentinel_error));
         let clients = clients.collect::<Result<Vec<_>, _>>()?;
-        let sentinels = (!clients.is_empty()).then(|| Sentinels {
-            clients,
-            master: self.master.clone(),
-            first_asked: Default::default(),
-        });
+        let sentinels =
+            (!clients.is_empty()).then(|| Sentinels { clients, master: self.master.clone(), first_asked: Default::default() });
         if sentinels.is_some() && self.master.is_empty() {
             return Err(invalid_error("master", "must be what the Sentinels call the primary"));
         }

@@ -64,12 +64,7 @@ pub(super) struct Sentinels {
 
 impl Primary {
     /// Connects to nothing yet. `timeout` limits each connection attempt, Sentinels included, and each answer.
-    pub(super) fn new(
-        client: Client,
-        sentinels: Option<Sentinels>,
-        timeout: Duration,
-        disconnects: watch::Sender<()>,
-    ) -> Self {
+    pub(super) fn new(client: Client, sentinels: Option<Sentinels>, timeout: Duration, disconnects: watch::Sender<()>) -> Self {
         Self(Arc::new(PrimaryState { client, sentinels, timeout, connected_to: watch::Sender::new(None), disconnects }))
     }
 
@@ -79,17 +74,12 @@ impl Primary {
 
     /// Returns the settings of every connection: its time limits.
     pub(super) fn config(&self) -> AsyncConnectionConfig {
-        AsyncConnectionConfig::new()
-            .set_connection_timeout(Some(self.0.timeout))
-            .set_response_timeout(Some(self.0.timeout))
+        AsyncConnectionConfig::new().set_connection_timeout(Some(self.0.timeout)).set_response_timeout(Some(self.0.timeout))
     }
 
     /// Makes a connection to the primary, and returns its address if Sentinels named it. If that is another server than before,
     /// `disconnects` is notified.
-    pub(super) async fn connect(
-        &self,
-        config: &AsyncConnectionConfig,
-    ) -> RedisResult<(MultiplexedConnection, Option<Address>)> {
+    pub(super) async fn connect(&self, config: &AsyncConnectionConfig) -> RedisResult<(MultiplexedConnection, Option<Address>)> {
         let PrimaryState { client, sentinels, timeout: limit, .. } = &*self.0;
         let Some(sentinels) = sentinels else {
             let connection = client.get_multiplexed_async_connection_with_config(config);
@@ -126,8 +116,7 @@ impl Primary {
     ) -> RedisResult<(MultiplexedConnection, Address)> {
         let (number, first) = (sentinels.clients.len(), sentinels.first_asked.load(Ordering::Relaxed));
         sentinels.first_asked.store((first + 1) % number, Ordering::Relaxed);
-        let sentinel_timeout =
-            MAX_SENTINEL_TIMEOUT.min(self.0.timeout / (1 + u32::try_from(number).unwrap_or(u32::MAX - 1)));
+        let sentinel_timeout = MAX_SENTINEL_TIMEOUT.min(self.0.timeout / (1 + u32::try_from(number).unwrap_or(u32::MAX - 1)));
         let (mut tried, mut last_error) = (Vec::new(), no_sentinel_error());
         for index in (0..number).map(|n| (first + n) % number) {
             let address = match sentinels.ask_for_primary(&sentinels.clients[index], sentinel_timeout).await {
@@ -154,13 +143,8 @@ impl Primary {
     }
 
     /// Connects to this server; fails if it does not say that it is a primary.
-    async fn connect_if_primary(
-        &self,
-        address: &Address,
-        config: &AsyncConnectionConfig,
-    ) -> RedisResult<MultiplexedConnection> {
-        let mut connection =
-            client_at(&self.0.client, address)?.get_multiplexed_async_connection_with_config(config).await?;
+    async fn connect_if_primary(&self, address: &Address, config: &AsyncConnectionConfig) -> RedisResult<MultiplexedConnection> {
+        let mut connection = client_at(&self.0.client, address)?.get_multiplexed_async_connection_with_config(config).await?;
         match redis::cmd("ROLE").query_async(&mut connection).await? {
             Role::Primary { .. } => Ok(connection),
             _ => Err(io::Error::other("whom the Sentinel names is no primary").into()),
@@ -175,11 +159,8 @@ impl Sentinels {
             .set_connection_timeout(Some(sentinel_timeout))
             .set_response_timeout(Some(sentinel_timeout));
         let mut connection = sentinel.get_multiplexed_async_connection_with_config(&config).await?;
-        let address: Option<Address> = redis::cmd("SENTINEL")
-            .arg("GET-MASTER-ADDR-BY-NAME")
-            .arg(&self.master)
-            .query_async(&mut connection)
-            .await?;
+        let address: Option<Address> =
+            redis::cmd("SENTINEL").arg("GET-MASTER-ADDR-BY-NAME").arg(&self.master).query_async(&mut connection).await?;
         address.ok_or_else(|| {
             let kind = ErrorKind::MasterNameNotFoundBySentinel;
             RedisError::from((kind, "no primary of this name", self.master.clone()))
@@ -192,9 +173,7 @@ pub(super) fn client_at(template: &Client, (host, port): &Address) -> RedisResul
     let info = template.get_connection_info().clone();
     let (host, port) = (host.clone(), *port);
     let address = match info.addr().clone() {
-        ConnectionAddr::TcpTls { insecure, tls_params, .. } => {
-            ConnectionAddr::TcpTls { host, port, insecure, tls_params }
-        }
+        ConnectionAddr::TcpTls { insecure, tls_params, .. } => ConnectionAddr::TcpTls { host, port, insecure, tls_params },
         _ => ConnectionAddr::Tcp(host, port),
     };
     Client::open(info.set_addr(address))

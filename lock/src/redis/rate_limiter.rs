@@ -185,11 +185,7 @@ impl RateLimiter {
             }
             TakeReply::Wait(after) => after,
         };
-        Ok(if Instant::now() + after > until {
-            TryResult::Acquired(false)
-        } else {
-            TryResult::RetryWithin(Some(after))
-        })
+        Ok(if Instant::now() + after > until { TryResult::Acquired(false) } else { TryResult::RetryWithin(Some(after)) })
     }
 
     fn invalid_error(&self, rule: &'static str) -> LockError {

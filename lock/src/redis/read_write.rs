@@ -172,9 +172,8 @@ impl RedisClient {
     #[must_use]
     pub fn rw_lock(&self, name: &str) -> RedisRwLock {
         let name = self.key(name);
-        let object = self.shared(&name, |registration| {
-            SharedRwLock::new(self, &name, prefixed("redisson_rwlock", &name), registration)
-        });
+        let object =
+            self.shared(&name, |registration| SharedRwLock::new(self, &name, prefixed("redisson_rwlock", &name), registration));
         RedisRwLock { client: self.clone(), name, object }
     }
 }

@@ -365,25 +365,15 @@ impl RedlockNode {
 impl NodesClaim {
     /// Starts the release on every node in the background; returns each one's answer to come.
     fn release_on_all_nodes(&self) -> Vec<impl Future<Output = NodeAnswer> + Send + use<>> {
-        self.nodes
-            .iter()
-            .zip(&self.answers)
-            .map(|(node, acquire)| node.release_after(acquire, self.id, self.lease))
-            .collect()
+        self.nodes.iter().zip(&self.answers).map(|(node, acquire)| node.release_after(acquire, self.id, self.lease)).collect()
     }
 
     /// Releases on every node; waits only for those that answered the acquire.
     async fn release_where_answered(&self) {
-        let answered =
-            |acquire: &Shared<_>| matches!(acquire.clone().now_or_never(), Some(NodeAnswer::Yes | NodeAnswer::No));
+        let answered = |acquire: &Shared<_>| matches!(acquire.clone().now_or_never(), Some(NodeAnswer::Yes | NodeAnswer::No));
         let answered: Vec<_> = self.answers.iter().map(answered).collect();
-        join_all(
-            self.release_on_all_nodes()
-                .into_iter()
-                .zip(answered)
-                .filter_map(|(freed, answered)| answered.then_some(freed)),
-        )
-        .await;
+        join_all(self.release_on_all_nodes().into_iter().zip(answered).filter_map(|(freed, answered)| answered.then_some(freed)))
+            .await;
     }
 
     /// Whether a quorum says yes; an error if too few nodes answer.

@@ -41,11 +41,7 @@ impl RedisClient {
     /// # Cancel safety
     ///
     /// It may have been renewed.
-    pub(super) async fn wait_for_replicas(
-        &self,
-        key: &str,
-        renewal: impl FnOnce() -> ScriptCall,
-    ) -> Result<bool, LockError> {
+    pub(super) async fn wait_for_replicas(&self, key: &str, renewal: impl FnOnce() -> ScriptCall) -> Result<bool, LockError> {
         let needed_replicas = self.state().options.replicas;
         if needed_replicas == Replicas::AtLeast(0) {
             return Ok(false);

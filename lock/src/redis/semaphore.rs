@@ -13,8 +13,7 @@
 use super::{
     client::RedisClient,
     engine::{
-        HeadOfLine, MIN_UNDO_TIME, SharedObject, TryResult, result_after_failure, time_until_lease_end,
-        undo_in_background,
+        HeadOfLine, MIN_UNDO_TIME, SharedObject, TryResult, result_after_failure, time_until_lease_end, undo_in_background,
     },
     failure::CommandFailure,
     hold::{Claim, Hold},
@@ -140,9 +139,8 @@ impl RedisClient {
         let name = self.key(name);
         RedisSemaphore {
             client: self.clone(),
-            object: self.shared(&name, |registration| {
-                SharedSemaphore::new(self, &name, prefixed("redisson_sc", &name), registration)
-            }),
+            object: self
+                .shared(&name, |registration| SharedSemaphore::new(self, &name, prefixed("redisson_sc", &name), registration)),
             name,
             initial: 0,
             lease: Some(self.lease()),
@@ -306,12 +304,7 @@ impl RedisSemaphore {
     /// # Cancel safety
     ///
     /// As [`Lock::with`](crate::Lock::with).
-    pub async fn with<T, E, F>(
-        &self,
-        permits: u32,
-        wait: Duration,
-        work: impl FnOnce() -> F + Send,
-    ) -> Result<T, WithError<E>>
+    pub async fn with<T, E, F>(&self, permits: u32, wait: Duration, work: impl FnOnce() -> F + Send) -> Result<T, WithError<E>>
     where
         F: Future<Output = Result<T, E>> + Send,
     {
@@ -328,12 +321,7 @@ impl RedisSemaphore {
     }
 
     /// Takes permits with a lease by `permits_take.lua`, and invites the next waiters if there are permits left for them.
-    async fn attempt_leased(
-        self,
-        lease: Lease,
-        permits: u32,
-        head: HeadOfLine<u32>,
-    ) -> Result<TryResult<Permit>, LockError> {
+    async fn attempt_leased(self, lease: Lease, permits: u32, head: HeadOfLine<u32>) -> Result<TryResult<Permit>, LockError> {
         let (client, owner, lease_start) = (self.client.clone(), self.client.owner(), Instant::now());
         let ids = (0..permits).map(|n| format!("{owner}:{n}")).collect();
         let initial = self.initial;

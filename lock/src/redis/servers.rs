@@ -24,11 +24,7 @@ pub(super) enum Servers {
 impl Servers {
     /// Checks the options ([`LockError::Invalid`]) and makes the servers, not yet connected; `disconnects` is notified when a
     /// connection is lost or the primary moves.
-    pub(super) fn new(
-        options: &RedisOptions,
-        runtime: &Handle,
-        disconnects: &watch::Sender<()>,
-    ) -> Result<Self, LockError> {
+    pub(super) fn new(options: &RedisOptions, runtime: &Handle, disconnects: &watch::Sender<()>) -> Result<Self, LockError> {
         let ServerAddresses { client, sentinels, seeds } = options.addresses()?;
         if let Some(seeds) = seeds {
             let cluster = Cluster::new(client, seeds, options, runtime, disconnects);

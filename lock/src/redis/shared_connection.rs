@@ -75,8 +75,7 @@ type ConnectAttempt = future::Shared<BoxFuture<'static, RedisResult<MultiplexedC
 impl SharedConnection {
     /// Connects on first use. The primary must speak RESP3.
     pub(super) fn new(primary: Primary, runtime: Handle, disconnects: watch::Sender<()>) -> Arc<Self> {
-        let current =
-            Mutex::new(CurrentConnection { number: 0, attempt: None, not_before: Instant::now(), failures: 0 });
+        let current = Mutex::new(CurrentConnection { number: 0, attempt: None, not_before: Instant::now(), failures: 0 });
         Arc::new(Self { primary, runtime, disconnects, current })
     }
 
@@ -160,7 +159,8 @@ impl SharedConnection {
     /// Discards the connection if there was no answer, or one that another server might not give; otherwise resets the count of
     /// failures.
     fn discard_if_broken(&self, number: u64, answer: Result<&[Value], &RedisError>) {
-        let needs_another = |value: &Value| matches!(value, Value::ServerError(error) if needs_new_connection(error.code(), error.details()));
+        let needs_another =
+            |value: &Value| matches!(value, Value::ServerError(error) if needs_new_connection(error.code(), error.details()));
         if answer.is_err() || answer.is_ok_and(|values| values.iter().any(needs_another)) {
             return self.discard(number);
         }

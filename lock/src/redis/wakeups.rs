@@ -204,12 +204,7 @@ impl SharedWakeups {
     }
 
     /// Subscribes and unsubscribes as needed, until the connection closes, or fails with the error. Each time it resets `pause`.
-    async fn subscribe(
-        &self,
-        mut connection: MultiplexedConnection,
-        lost: &Notify,
-        pause: &mut Duration,
-    ) -> RedisResult<()> {
+    async fn subscribe(&self, mut connection: MultiplexedConnection, lost: &Notify, pause: &mut Duration) -> RedisResult<()> {
         let mut subscribed = HashMap::new();
         let has_shards = self.is_in_cluster && has_shards(&mut connection).await?;
         {
@@ -219,8 +214,7 @@ impl SharedWakeups {
         loop {
             let changes = self.take_changes(&mut subscribed);
             let by_shard = |delivery: &Delivery| has_shards && *delivery == Delivery::Shard;
-            let (shards, begin): (Vec<_>, Vec<_>) =
-                changes.begin.into_iter().partition(|(_, delivery)| by_shard(delivery));
+            let (shards, begin): (Vec<_>, Vec<_>) = changes.begin.into_iter().partition(|(_, delivery)| by_shard(delivery));
             if !begin.is_empty() {
                 ignore_refusal(connection.subscribe(channel_names(&begin)).await)?;
             }
@@ -285,14 +279,10 @@ impl SharedWakeups {
         let listeners = self.listeners.lock();
         let one = |channel: &str| listeners.by_channel.get(channel).and_then(Weak::upgrade);
         match push.kind {
-            PushKind::Message | PushKind::SMessage => {
-                text(0).and_then(one).iter().for_each(|state| state.notify.notify_one())
-            }
+            PushKind::Message | PushKind::SMessage => text(0).and_then(one).iter().for_each(|state| state.notify.notify_one()),
             PushKind::PMessage => text(1).and_then(one).iter().for_each(|state| state.notify.notify_one()),
             // A new or restored subscription may have missed a message.
-            PushKind::Subscribe | PushKind::SSubscribe => {
-                text(0).and_then(one).iter().for_each(|state| state.mark_begun())
-            }
+            PushKind::Subscribe | PushKind::SSubscribe => text(0).and_then(one).iter().for_each(|state| state.mark_begun()),
             PushKind::PSubscribe => {
                 let all = listeners.by_channel.values().filter_map(Weak::upgrade);
                 all.filter(|state| state.delivery == Delivery::Pattern).for_each(|state| state.mark_begun());

@@ -195,12 +195,7 @@ impl LockLayer<()> {
 impl LockKey {
     /// Begins a layer with the default wait and body limit.
     fn new(source: KeySource) -> Self {
-        Self {
-            source,
-            fields: AllowedFields::default(),
-            wait: Box::new(|_| DEFAULT_WAIT),
-            longest_body: DEFAULT_BODY_LIMIT,
-        }
+        Self { source, fields: AllowedFields::default(), wait: Box::new(|_| DEFAULT_WAIT), longest_body: DEFAULT_BODY_LIMIT }
     }
 
     /// Sets the pattern of the paths that the layer will see, as axum writes it: `/stock/{warehouse}`. Inside a nested
@@ -257,10 +252,7 @@ impl LockKey {
     /// # Errors
     ///
     /// As [`locks`](Self::locks).
-    pub fn locks_by<L, B>(
-        self,
-        locks: impl Fn(&str, &Parts) -> L + Send + Sync + 'static,
-    ) -> Result<LockLayer<B>, TemplateError>
+    pub fn locks_by<L, B>(self, locks: impl Fn(&str, &Parts) -> L + Send + Sync + 'static) -> Result<LockLayer<B>, TemplateError>
     where
         L: Lock + 'static,
         B: From<String>,

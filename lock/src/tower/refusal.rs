@@ -49,10 +49,7 @@ impl Refusal {
             }
             Self::Lock(LockError::Lost { .. }) => StatusCode::CONFLICT,
             Self::Lock(
-                LockError::Taken { .. }
-                | LockError::Timeout { .. }
-                | LockError::Unavailable { .. }
-                | LockError::Refused { .. },
+                LockError::Taken { .. } | LockError::Timeout { .. } | LockError::Unavailable { .. } | LockError::Refused { .. },
             ) => StatusCode::SERVICE_UNAVAILABLE,
             Self::Lock(LockError::Invalid { .. }) => StatusCode::INTERNAL_SERVER_ERROR,
         }
@@ -104,11 +101,7 @@ mod tests {
             (Refusal::Field { field: "sku".into(), rule: "is missing" }, 400, "sku: is missing"),
             (Refusal::BodyTooLong { longest: 7 }, 413, "the body must have at most 7 bytes"),
             (LockError::taken(name(), Duration::ZERO).into(), 409, "another request is under way here: try again"),
-            (
-                LockError::taken(name(), Duration::from_secs(1)).into(),
-                503,
-                "another request is under way here: try again",
-            ),
+            (LockError::taken(name(), Duration::from_secs(1)).into(), 503, "another request is under way here: try again"),
             (
                 LockError::lost(name()).into(),
                 409,

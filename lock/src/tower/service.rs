@@ -205,8 +205,7 @@ mod tests {
     #[tokio::test]
     async fn the_words_of_a_refusal_may_be_others() {
         let layer = LockLayer::by_key("goods:{sku}").locks(|name| FreeOrDown(name.to_owned())).unwrap();
-        let service =
-            layer.answer(|refusal| Response::new(format!("no: {}", refusal.status()))).layer(MustBeReady(false));
+        let service = layer.answer(|refusal| Response::new(format!("no: {}", refusal.status()))).layer(MustBeReady(false));
         for (uri, body) in [
             ("/?sku=down", "no: 503 Service Unavailable"),
             ("/", "no: 400 Bad Request"),

@@ -132,18 +132,13 @@ fn part_of_field(field: &str, fields: &AllowedFields, in_path: &[String]) -> Res
             None => format!("which part of the path {name} is must be said by the route"),
         }),
         Some(("query", name)) => query(name),
-        Some(("header", name)) => {
-            name.parse().map(NamePart::Header).map_err(|_| format!("{name:?} is no name of a header"))
-        }
+        Some(("header", name)) => name.parse().map(NamePart::Header).map_err(|_| format!("{name:?} is no name of a header")),
         Some((from, _)) => Err(format!("a field comes from path, query or header, and not from {from}")),
     }
 }
 
 /// Splits a template into its parts, and checks its rules; `source` says where a field comes from.
-fn parse_parts(
-    template: &str,
-    source: impl Fn(&str) -> Result<NamePart, String>,
-) -> Result<Vec<NamePart>, TemplateError> {
+fn parse_parts(template: &str, source: impl Fn(&str) -> Result<NamePart, String>) -> Result<Vec<NamePart>, TemplateError> {
     let refused = |position, rule: &str| Err(template_error(template, position, rule.to_owned()));
     let (mut parts, mut text, mut rest) = (Vec::new(), String::new(), template);
     // Separates a value's end from the next one's beginning.
@@ -163,10 +158,7 @@ fn parse_parts(
                 "" => return refused(position, "a field must have a name"),
                 field if field.contains('{') => return refused(position, "a field within a field"),
                 _ if !apart => {
-                    return refused(
-                        position,
-                        "two fields must have a character between them that no value has: _ or : say",
-                    );
+                    return refused(position, "two fields must have a character between them that no value has: _ or : say");
                 }
                 field => {
                     parts.push(NamePart::Text(std::mem::take(&mut text)));
@@ -202,9 +194,7 @@ fn parse_route(route: &str) -> Result<(Router<()>, Vec<String>), TemplateError> 
 /// The fields of the query, byte for byte, so that values that are not UTF-8 stay different.
 fn query(head: &Parts) -> impl Iterator<Item = (Cow<'_, [u8]>, Cow<'_, [u8]>)> {
     let pairs = head.uri.query().unwrap_or_default().split('&');
-    pairs
-        .map(|pair| pair.split_once('=').unwrap_or((pair, "")))
-        .map(|(name, value)| (decode_form(name), decode_form(value)))
+    pairs.map(|pair| pair.split_once('=').unwrap_or((pair, ""))).map(|(name, value)| (decode_form(name), decode_form(value)))
 }
 
 /// Decodes `+` as a space, and `%XX`.
@@ -306,8 +296,7 @@ mod tests {
     /// The text's own template: `1_2` and `3` against `1` and `2_3`; and whatever else could be confused.
     #[test]
     fn requests_that_differ_never_fill_to_one_name() {
-        let bytes =
-            ["1", "_", "%", "-", "#", ":", "1_2", "2_3", "%5F", "%255F", "a", "A", "é", " ", "\u{fffd}", "%FF", "%FE"];
+        let bytes = ["1", "_", "%", "-", "#", ":", "1_2", "2_3", "%5F", "%255F", "a", "A", "é", " ", "\u{fffd}", "%FF", "%FE"];
         let raw = |value: &str| match value {
             "%FF" | "%FE" => value.to_owned(),
             value => percent_encode(value.as_bytes(), NON_ALPHANUMERIC).to_string(),

@@ -9,9 +9,7 @@
 //! Next to read: `mutex.rs`, its mutex.
 
 use super::engine::errors_to_none;
-use super::engine::request::{
-    change_once, create_persistent_node, repeat_request, request_creating_missing_node, sync_server,
-};
+use super::engine::request::{change_once, create_persistent_node, repeat_request, request_creating_missing_node, sync_server};
 use super::{ZkClient, ZkLock};
 use crate::LockError;
 use std::time::Duration;

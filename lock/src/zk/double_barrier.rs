@@ -19,8 +19,8 @@
 use super::ZkClient;
 use super::engine::request::{repeat_request, sync_server};
 use super::engine::{
-    Wait, check_path, errors_to_none, is_session_over, is_unanswered, node::Node, repeat_until_answered,
-    session::Session, to_lock_error,
+    Wait, check_path, errors_to_none, is_session_over, is_unanswered, node::Node, repeat_until_answered, session::Session,
+    to_lock_error,
 };
 use crate::LockError;
 use std::num::NonZeroU32;
@@ -214,10 +214,7 @@ impl ZkDoubleBarrier {
             let other = match inside.as_slice() {
                 [] => return Ok(()),
                 [_] if place.is_some() => {
-                    self.client
-                        .while_alive(wait, self.delete_last_with_ready(&mut own))
-                        .await?
-                        .map_err(to_lock_error)?;
+                    self.client.while_alive(wait, self.delete_last_with_ready(&mut own)).await?.map_err(to_lock_error)?;
                     // A member that came in meanwhile is still there.
                     continue;
                 }

@@ -12,8 +12,7 @@
 use super::engine::hold::NodeHold;
 use super::engine::queue::{self, FencedNode, Recipe};
 use super::engine::{
-    Wait, check_path, errors_to_none, is_session_over, node::Node, repeat_until_answered, session::Session,
-    to_lock_error,
+    Wait, check_path, errors_to_none, is_session_over, node::Node, repeat_until_answered, session::Session, to_lock_error,
 };
 use super::{ZkClient, mutex::MUTEX_RECIPE};
 use crate::{Guard, Holder, Lock, LockError, inherent};

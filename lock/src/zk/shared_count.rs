@@ -119,8 +119,7 @@ impl ZkSharedCount {
     pub async fn get(&self) -> Result<Versioned, LockError> {
         sync_server(&self.client, &self.path).await?;
         let found = repeat_request(&self.client, &self.path, |client| async move {
-            request_creating_missing_node(&client, &self.path, &self.seed.to_be_bytes(), || client.get_data(&self.path))
-                .await
+            request_creating_missing_node(&client, &self.path, &self.seed.to_be_bytes(), || client.get_data(&self.path)).await
         });
         let (bytes, stat) = found.await?;
         self.decode(&bytes, stat.version)

@@ -162,16 +162,7 @@ type MakeOperator<S> = fn(&<S as Server>::Client, &str) -> Operator;
 
 impl<S: Server> Kind<S> {
     pub(crate) const fn new(name: &'static str, can: &'static [Capability], make: Make<S>) -> Self {
-        Self {
-            name,
-            can,
-            once_more: false,
-            queues: false,
-            parts: |name| vec![name.to_owned()],
-            make,
-            read: None,
-            shown: None,
-        }
+        Self { name, can, once_more: false, queues: false, parts: |name| vec![name.to_owned()], make, read: None, shown: None }
     }
 
     /// A kind that shares another kind's hold.

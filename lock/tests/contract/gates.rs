@@ -47,8 +47,7 @@ impl<C> Run<C> {
             let client = client(wires[0].address()).await;
             anyhow::Ok(Party { client, wires })
         };
-        let promise =
-            Promise { permits: 0, members: TWO.get() as usize, answer: S::REPLY_TIMEOUT + BUSY, news: NEWS_LIMIT };
+        let promise = Promise { permits: 0, members: TWO.get() as usize, answer: S::REPLY_TIMEOUT + BUSY, news: NEWS_LIMIT };
         Ok(Self {
             name: name(),
             parties: [party().await?, party().await?],
@@ -175,15 +174,13 @@ async fn gate<S: ProgramServer, C, G: Gate>(mut run: Run<C>, make: impl Fn(&C, &
         let count = run.dice.u32(1..=G::COUNT);
         let count = NonZeroU32::new(count).context("at least one")?;
         let closing = (Asks::Close(count.get().into()), Duration::ZERO);
-        let close = async || {
-            Ok(record_call_after(&recorder, Duration::ZERO, closing, gates[0].clone().close(count), done).await?)
-        };
+        let close =
+            async || Ok(record_call_after(&recorder, Duration::ZERO, closing, gates[0].clone().close(count), done).await?);
         repeat_until_answered(close).await?;
         let opening = (Asks::Open, Duration::ZERO);
         let open = |n: usize, after| record_call_after(&recorder, after, opening, gates[n].clone().open(), opened);
         let passing = (Asks::Pass, WAIT);
-        let pass =
-            |n: usize, after| record_call_after(&recorder, after, passing, gates[n].clone().pass(), |()| done(true));
+        let pass = |n: usize, after| record_call_after(&recorder, after, passing, gates[n].clone().pass(), |()| done(true));
         for n in 0..4 {
             waiters.push(pass(n % 2, random_call_delay(&mut run.dice)));
         }

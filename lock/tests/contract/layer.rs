@@ -200,9 +200,7 @@ async fn a_key_is_made_of_values_and_not_of_spellings(redis: &Redis) -> Result {
     let prefix = name();
     let typed = || {
         let prefix = prefix.clone();
-        LockLayer::by_extractor(move |(Path(warehouse), Query(goods)): Product| {
-            format!("{prefix}:{warehouse}:{}", goods.sku)
-        })
+        LockLayer::by_extractor(move |(Path(warehouse), Query(goods)): Product| format!("{prefix}:{warehouse}:{}", goods.sku))
     };
     one_product_is_one_lock(&process, typed).await?;
     let name = name();

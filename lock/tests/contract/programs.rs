@@ -534,11 +534,7 @@ async fn run<S: ProgramServer>(server: &'static S, subject: &Subject<S>, steps: 
 }
 
 /// Removes halves, quarters, … of the steps while it still fails.
-async fn shorten<S: ProgramServer>(
-    server: &'static S,
-    subject: &Subject<S>,
-    failing: &mut (Vec<Step>, Verdict),
-) -> Result {
+async fn shorten<S: ProgramServer>(server: &'static S, subject: &Subject<S>, failing: &mut (Vec<Step>, Verdict)) -> Result {
     let mut part = failing.0.len() / 2;
     while part > 0 {
         let mut at = 0;

@@ -23,12 +23,7 @@ macro_rules! lock {
 }
 
 #[expect(dead_code, reason = "it is compiled, and never run")]
-fn guards(
-    guards: [Guard; 5],
-    permits: [Permit; 4],
-    layered: MultiLock<Box<dyn DynLock>>,
-    any: std::sync::Arc<dyn DynLock>,
-) {
+fn guards(guards: [Guard; 5], permits: [Permit; 4], layered: MultiLock<Box<dyn DynLock>>, any: std::sync::Arc<dyn DynLock>) {
     let [lost, run, extend, release, kept] = guards;
     spawned(async move { lost.lost().await });
     spawned(async move { run.run(async { 1 }).await });

@@ -84,10 +84,7 @@ impl ProgramServer for ZooKeeper {
 
     async fn client_over(&self, addresses: &[String]) -> Member {
         let client = client_at(addresses.join(","), SESSION, REPLY_TIMEOUT).await;
-        Member {
-            client: client.expect("zookeeper is there"),
-            way: Proxy::to(addresses[0].clone()).expect("a free port"),
-        }
+        Member { client: client.expect("zookeeper is there"), way: Proxy::to(addresses[0].clone()).expect("a free port") }
     }
 }
 
@@ -159,11 +156,8 @@ impl<S: ProgramServer> Subject<S> {
     /// A kind of lock; an odd number asks for its reading half, if it has one.
     pub(crate) fn of(kind: &'static Kind<S>) -> Self {
         let (reentrant, losable) = (kind.can.contains(&Reentrant), kind.can.contains(&Losable));
-        let never = [
-            (!reentrant).then_some("taken again"),
-            kind.read.is_none().then_some("together"),
-            (!losable).then_some("lost"),
-        ];
+        let never =
+            [(!reentrant).then_some("taken again"), kind.read.is_none().then_some("together"), (!losable).then_some("lost")];
         Self {
             permits: 0,
             reentrant,

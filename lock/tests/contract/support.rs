@@ -167,11 +167,7 @@ comes_to! {
 }
 
 /// A twin: a lock with this name and this `acquire`.
-pub(crate) fn fixed_lock<T, F>(
-    name: &str,
-    of: T,
-    acquire: impl Fn(T, String, Duration) -> F + Send + Sync + 'static,
-) -> AnyLock
+pub(crate) fn fixed_lock<T, F>(name: &str, of: T, acquire: impl Fn(T, String, Duration) -> F + Send + Sync + 'static) -> AnyLock
 where
     T: Clone + Send + Sync + 'static,
     F: Future<Output = Answer<Guard>> + Send + 'static,

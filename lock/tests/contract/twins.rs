@@ -228,8 +228,8 @@ twins! {
 
 #[apply(test!)]
 async fn one_that_shows_and_frees_nobody_is_caught(redis: &'static Redis) -> Result {
-    static TWIN: Kind<Redis> = Kind::new("twin", &[], |client, name, ask| Honest::of(client, name, ask).lock.boxed())
-        .shows(|_, _| Operator {
+    static TWIN: Kind<Redis> =
+        Kind::new("twin", &[], |client, name, ask| Honest::of(client, name, ask).lock.boxed()).shows(|_, _| Operator {
             holder: Box::new(|| Box::pin(ready(Ok(None)))),
             force_unlock: Box::new(|| Box::pin(ready(Ok(false)))),
         });
@@ -255,8 +255,7 @@ async fn in_turn_at_home(client: ZkClient, name: String, wait: Duration) -> Answ
 #[apply(test!)]
 async fn a_process_with_a_queue_of_its_own_is_caught(zookeeper: &'static ZooKeeper) -> Result {
     static TWIN: Kind<ZooKeeper> =
-        Kind::new("twin", &[], |member: &Member, name, _| fixed_lock(name, member.client.clone(), in_turn_at_home))
-            .queues();
+        Kind::new("twin", &[], |member: &Member, name, _| fixed_lock(name, member.client.clone(), in_turn_at_home)).queues();
     let twin = Family { server: zookeeper, kind: &TWIN };
     let verdict = clauses::waiters_are_served_in_order_of_arrival(twin).await;
     caught(verdict, "the waiter is queued")

@@ -301,10 +301,7 @@ fn fences_rise(history: &History) -> Vec<Verdict> {
                 sure.iter().filter(same).any(began)
             };
             if before && !rises && !again() {
-                found.push(broken(format!(
-                    "the fence {second} comes after {first}: {:?} after {:?}",
-                    other.call, one.call
-                )));
+                found.push(broken(format!("the fence {second} comes after {first}: {:?} after {:?}", other.call, one.call)));
             }
         }
     }
@@ -330,8 +327,7 @@ fn calls_end(history: &History) -> Vec<Verdict> {
 
 fn no_wait_is_cut_short(history: &History) -> Vec<Verdict> {
     let waits = |asks| matches!(asks, Asks::Hold(_) | Asks::Pass | Asks::Enter | Asks::Leave { .. });
-    let short =
-        |(_, call): &(usize, &Call)| matches!(call.answer, Some((at, Answer::No)) if at < call.asked + call.wait);
+    let short = |(_, call): &(usize, &Call)| matches!(call.answer, Some((at, Answer::No)) if at < call.asked + call.wait);
     let short = history.of(waits).filter(short);
     short.map(|(_, call)| broken(format!("it gave up before its wait was over: {call:?}"))).collect()
 }
@@ -352,8 +348,7 @@ fn in_the_way<'a>(
         let together = read && call.by != other.by;
         // A lost, dropped or unanswered hold may remain for any time.
         let given_back = |release: &&Call| release.yes().is_some_and(|(at, _)| at <= from);
-        let is_over =
-            matches!(other.answer, Some((at, Answer::No)) if at < from) || ends.get(&n).is_some_and(given_back);
+        let is_over = matches!(other.answer, Some((at, Answer::No)) if at < from) || ends.get(&n).is_some_and(given_back);
         let there = n != number && other.asked <= to && !together && !is_over;
         there.then_some(other)
     })
@@ -403,9 +398,8 @@ fn owners_come_in_again(history: &History) -> Vec<Verdict> {
         let own = sure.iter().filter(|one| one.call.by == call.by);
         let mut own = own.filter(|one| one.from < call.asked && *at <= one.to);
         let may = |one: &Sure<'_>| call.asks == Asks::Hold(Share::Reader) || call.asks == Asks::Hold(one.share);
-        let mut others = history
-            .all()
-            .filter(|(n, other)| *n != *number && other.by == call.by && !other.answered_before(call.asked));
+        let mut others =
+            history.all().filter(|(n, other)| *n != *number && other.by == call.by && !other.answered_before(call.asked));
         own.any(may) && others.all(|(_, other)| other.asked > *at)
     };
     let found = taken(history).filter(holds);

@@ -14,15 +14,7 @@ const PROMISE: Promise = Promise { permits: 3, members: 2, answer: ms(100), news
 
 /// A call and its answer.
 fn call(by: usize, asks: Asks, asked: u64, answered: u64, answer: Answer) -> Call {
-    Call {
-        by,
-        asks,
-        asked: ms(asked),
-        wait: ms(0),
-        lease: ms(10_000),
-        answer: Some((ms(answered), answer)),
-        looks: Vec::new(),
-    }
+    Call { by, asks, asked: ms(asked), wait: ms(0), lease: ms(10_000), answer: Some((ms(answered), answer)), looks: Vec::new() }
 }
 
 /// The guard was sure from the answer until then.

@@ -172,8 +172,7 @@ impl Contender {
             bail!("{self} released what it did not have");
         };
         let lost = refused.downcast_ref::<LockError>();
-        let known =
-            matches!(lost, Some(LockError::Lost { .. })) || format!("{refused:#}").contains("IllegalMonitorState");
+        let known = matches!(lost, Some(LockError::Lost { .. })) || format!("{refused:#}").contains("IllegalMonitorState");
         if known { Ok(()) } else { Err(refused) }
     }
 

@@ -91,11 +91,8 @@ fn main() -> ExitCode {
     if arguments.list {
         return libtest_mimic::run(&arguments, register::all(runtime.handle(), None)).exit_code();
     }
-    let options = Options {
-        without: vec![Part::MySql, Part::Instances, Part::Nginx],
-        redis_ports: vec![0],
-        ..Options::default()
-    };
+    let options =
+        Options { without: vec![Part::MySql, Part::Instances, Part::Nginx], redis_ports: vec![0], ..Options::default() };
     let started = runtime.block_on(async {
         let lab = Lab::start(options).await.context("the lab")?;
         match Stage::new(&lab).await {

@@ -75,11 +75,9 @@ impl Process {
             (Self::Redis(ours), Kind::Fair) => lock(ours.fair_lock(name).owner(owner)),
             (Self::Redis(ours), Kind::Read) => lock(ours.rw_lock(name).read().owner(owner)),
             (Self::Redis(ours), Kind::Write) => lock(ours.rw_lock(name).write().owner(owner)),
-            (Self::Redis(ours), Kind::Permits { take, .. }) => {
-                with(semaphore(ours, object), move |semaphore, wait| async move {
-                    Ok(Grant::Permit(semaphore.acquire(take, wait).await?))
-                })
-            }
+            (Self::Redis(ours), Kind::Permits { take, .. }) => with(semaphore(ours, object), move |semaphore, wait| async move {
+                Ok(Grant::Permit(semaphore.acquire(take, wait).await?))
+            }),
             (Self::Redis(ours), Kind::Latch(_)) => {
                 with(ours.latch(name), |latch, wait| async move { latch.wait(wait).await.map(|()| Grant::Done) })
             }

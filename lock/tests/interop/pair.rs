@@ -46,11 +46,8 @@ impl Pair {
 
     fn side(&self, ours: bool, process: usize) -> Contender {
         let process = &self.processes[process];
-        let who = if ours {
-            Side::Ours(process.clone(), process.owner())
-        } else {
-            Side::Theirs(self.peer, self.peer.new_thread())
-        };
+        let who =
+            if ours { Side::Ours(process.clone(), process.owner()) } else { Side::Theirs(self.peer, self.peer.new_thread()) };
         Contender::new(self.object.clone(), who)
     }
 

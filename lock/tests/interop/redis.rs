@@ -91,12 +91,8 @@ impl Redis {
 
     /// The queue of a fair lock; also checks that the scores have the same owners.
     pub(crate) async fn standing(&self, name: &str) -> Result<Vec<String>> {
-        let (list, mut scored): (Vec<String>, Vec<String>) = pipe()
-            .atomic()
-            .lrange(queue(name), 0, -1)
-            .zrange(scores(name), 0, -1)
-            .query_async(&mut self.outside())
-            .await?;
+        let (list, mut scored): (Vec<String>, Vec<String>) =
+            pipe().atomic().lrange(queue(name), 0, -1).zrange(scores(name), 0, -1).query_async(&mut self.outside()).await?;
         let mut sorted = list.clone();
         sorted.sort();
         scored.sort();

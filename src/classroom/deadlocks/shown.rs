@@ -74,10 +74,8 @@ impl InnodbStatus {
 
     /// The block of the status about the latest deadlock, if it was in this table; else the reason why it is not shown.
     pub(super) fn latest_deadlock(&self, table: &str) -> Result<String, &'static str> {
-        let status = self
-            .0
-            .as_deref()
-            .ok_or("SHOW ENGINE INNODB STATUS needs the privilege PROCESS: GRANT PROCESS ON *.* TO …")?;
+        let status =
+            self.0.as_deref().ok_or("SHOW ENGINE INNODB STATUS needs the privilege PROCESS: GRANT PROCESS ON *.* TO …")?;
         let section = status.split_once("LATEST DETECTED DEADLOCK").and_then(|(_, rest)| {
             let (section, _) = rest.split_once("\nTRANSACTIONS\n")?;
             Some(section.trim_matches(|c: char| c == '-' || c.is_whitespace()).to_owned())
@@ -96,11 +94,7 @@ pub(super) async fn plan(conn: &mut MySqlConnection, when: &'static str, sql: St
 }
 
 /// Reads a plan by its columns: `None` is a missing column. An answer without the column `type` is no plan.
-fn read_plan(
-    when: &'static str,
-    sql: String,
-    column: impl Fn(&str) -> Option<Option<String>>,
-) -> Result<DeadlockPlan, Error> {
+fn read_plan(when: &'static str, sql: String, column: impl Fn(&str) -> Option<Option<String>>) -> Result<DeadlockPlan, Error> {
     let no_plan = || Error::Internal("EXPLAIN has answered without a column `type`".to_owned());
     Ok(DeadlockPlan {
         when,

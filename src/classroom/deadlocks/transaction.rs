@@ -78,15 +78,9 @@ impl Transaction {
 
     /// Begins the whole transaction again, with growing pauses, until it commits or [`MAX_ATTEMPTS`] is reached. Returns every
     /// statement of these attempts; the last one is COMMIT only if it committed. Fails at once on any error but 1213 and 1205.
-    pub(super) async fn retry_until_committed(
-        &mut self,
-        side: Side,
-        sql: Vec<String>,
-    ) -> Result<Vec<DeadlockStep>, Error> {
-        let pauses = ExponentialBuilder::default()
-            .with_min_delay(FIRST_RETRY_PAUSE)
-            .with_max_times(MAX_ATTEMPTS - 2)
-            .with_jitter();
+    pub(super) async fn retry_until_committed(&mut self, side: Side, sql: Vec<String>) -> Result<Vec<DeadlockStep>, Error> {
+        let pauses =
+            ExponentialBuilder::default().with_min_delay(FIRST_RETRY_PAUSE).with_max_times(MAX_ATTEMPTS - 2).with_jitter();
         let whole = |(mut conn, mut steps): (Conn, Vec<DeadlockStep>)| async {
             let outcome = attempt_once(&mut conn, side, &sql, &mut steps).await;
             ((conn, steps), outcome)
@@ -111,12 +105,7 @@ impl Transaction {
 
 /// Runs the whole transaction from its first statement, and adds each statement to `steps`. Fails with `None` if the server
 /// ended it because of another one.
-async fn attempt_once(
-    conn: &mut Conn,
-    side: Side,
-    sql: &[String],
-    steps: &mut Vec<DeadlockStep>,
-) -> Result<(), Option<Error>> {
+async fn attempt_once(conn: &mut Conn, side: Side, sql: &[String], steps: &mut Vec<DeadlockStep>) -> Result<(), Option<Error>> {
     let attempt = steps.last().map_or(1, |step| step.attempt) + 1;
     for sql in sql {
         let answer = conn.execute(sql.as_str()).await;

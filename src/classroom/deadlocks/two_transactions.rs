@@ -59,12 +59,7 @@ impl TwoTransactions {
     /// a wait times out only if the lesson is about that, and not cured.
     /// Errors: [`Error::Timeout`] if other plays or users of the pool take too long, [`Error::Unavailable`] if MySQL is
     /// down.
-    pub(crate) async fn open(
-        ctx: &Ctx,
-        lesson: &'static DeadlockLesson,
-        cured: bool,
-        followed: bool,
-    ) -> Result<Self, Error> {
+    pub(crate) async fn open(ctx: &Ctx, lesson: &'static DeadlockLesson, cured: bool, followed: bool) -> Result<Self, Error> {
         let wait = ctx.config.default_wait();
         let turn = ctx.local.of::<Mutexes<_>>().lock(&PlayTurn, wait).await;
         let turn = turn.ok_or_else(|| Error::Timeout { what: "turn to play a deadlock".into(), waited: wait })?;
@@ -215,12 +210,7 @@ impl TwoTransactions {
 /// failed is begun again.
 /// Errors: [`Error::Timeout`] if other plays or users of the pool take too long, [`Error::Unavailable`] if MySQL is down.
 /// Cancel safety: a play that was begun goes on in the background, and leaves nothing.
-pub async fn replay(
-    ctx: &Ctx,
-    lesson: &'static DeadlockLesson,
-    cured: bool,
-    retry: bool,
-) -> Result<DeadlockReplay, Error> {
+pub async fn replay(ctx: &Ctx, lesson: &'static DeadlockLesson, cured: bool, retry: bool) -> Result<DeadlockReplay, Error> {
     let own = ctx.clone();
     let played = ctx.tasks.spawn(async move {
         let mut two = TwoTransactions::open(&own, lesson, cured, false).await?;

@@ -36,8 +36,7 @@ pub(super) const LESSON: WindowLesson = WindowLesson {
 async fn visit(ctx: &Ctx, job: &Job) -> Result<Answer, Error> {
     let (mut visit, name) = (LockVisit::with_new_owner(ctx), job.redis_name(LOCK));
     visit.record_step(job, VisitAction::Arrived, &name, next_number(ctx, &name, "came").await?);
-    let guard =
-        ctx.redis.fair_lock(&name).owner(visit.holder).lease(job.watchdog_lease(ctx)).acquire(job.wait_left()).await?;
+    let guard = ctx.redis.fair_lock(&name).owner(visit.holder).lease(job.watchdog_lease(ctx)).acquire(job.wait_left()).await?;
     let entered = next_number(ctx, &name, "entered").await?;
     visit.record_step(job, VisitAction::Acquired, &name, entered);
     job.enter_and_stay().await;

@@ -47,8 +47,7 @@ pub(super) const LESSON: WindowLesson = WindowLesson {
 async fn take_all_and_stay(ctx: &Ctx, job: &Job) -> Result<Answer, Error> {
     let visit = LockVisit::with_new_owner(ctx);
     let names = PARTS.map(|name| job.redis_name(name));
-    let parts =
-        names.iter().map(|name| ctx.redis.lock(name).owner(visit.holder).lease(job.watchdog_lease(ctx))).collect();
+    let parts = names.iter().map(|name| ctx.redis.lock(name).owner(visit.holder).lease(job.watchdog_lease(ctx))).collect();
     let guard = MultiLock::new(parts).acquire(job.wait_left()).await?;
     visit.stay_inside(ctx, job, &names, guard).await
 }

@@ -28,9 +28,7 @@ pub(super) const LESSON: WindowLesson = WindowLesson {
             may_be_lost: false,
             wait: None,
             stay: Some(|| DEFAULT_LEASE),
-            visit: |ctx, job| {
-                Box::pin(leave_to_lease(ctx, job, lock(ctx, job).read().lease(fixed_lease(job)), "测试读"))
-            },
+            visit: |ctx, job| Box::pin(leave_to_lease(ctx, job, lock(ctx, job).read().lease(fixed_lease(job)), "测试读")),
         },
         WindowAddress {
             path: "/test/write",
@@ -41,9 +39,7 @@ pub(super) const LESSON: WindowLesson = WindowLesson {
             may_be_lost: false,
             wait: None,
             stay: Some(|| DEFAULT_LEASE),
-            visit: |ctx, job| {
-                Box::pin(leave_to_lease(ctx, job, lock(ctx, job).write().lease(fixed_lease(job)), "测试写"))
-            },
+            visit: |ctx, job| Box::pin(leave_to_lease(ctx, job, lock(ctx, job).write().lease(fixed_lease(job)), "测试写")),
         },
     ],
 };

@@ -48,9 +48,7 @@ pub(super) const LESSON: WindowLesson = WindowLesson {
             may_be_lost: false,
             wait: None,
             stay: Some(|| DEFAULT_STAY),
-            visit: |ctx, job| {
-                Box::pin(async { keep_after_answer(ctx, job, lock(ctx, job).write(), "测试写").await })
-            },
+            visit: |ctx, job| Box::pin(async { keep_after_answer(ctx, job, lock(ctx, job).write(), "测试写").await }),
         },
         WindowAddress {
             path: "/test/zk/multi",

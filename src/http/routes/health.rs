@@ -114,10 +114,7 @@ pub(in crate::http) async fn ready(
 /// How many requests for a product are under way in this instance: those that wait for its lock, and those inside.
 #[utoipa::path(get, path = "/health/under-way", tag = "operating", params(ProductQuery),
     responses((status = 200, description = "How many", body = UnderWayBody)))]
-pub(in crate::http) async fn under_way(
-    State(app): State<AppState>,
-    Query(product): Query<ProductQuery>,
-) -> Json<UnderWayBody> {
+pub(in crate::http) async fn under_way(State(app): State<AppState>, Query(product): Query<ProductQuery>) -> Json<UnderWayBody> {
     let under_way = app.requests_by_product.get(product.id());
     Json(UnderWayBody { instance: app.ctx.instance.clone(), under_way })
 }

@@ -33,8 +33,7 @@ pub(in crate::http) enum Ids {
 impl PartialSchema for Ids {
     /// Without fields: Java's generated clients do not compile with an object or a list of it.
     fn schema() -> RefOr<Schema> {
-        let one =
-            serde_json::json!({"id": "662539205509742593", "seconds": 154_259_397, "count": 1, "date": "2026:11:21"});
+        let one = serde_json::json!({"id": "662539205509742593", "seconds": 154_259_397, "count": 1, "date": "2026:11:21"});
         let ids = ObjectBuilder::new().schema_type(SchemaType::from_iter([Type::Object, Type::Array])).examples([one]);
         ids.description(Some("Id, seconds, count and date; with `count` a list of them")).into()
     }

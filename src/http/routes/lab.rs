@@ -84,8 +84,7 @@ pub(in crate::http) async fn inject(
     let lab = LabControl::from_config(&app.ctx.config).ok_or(Error::NoLab)?;
     let stops = matches!(action, Action::Pause | Action::Kill);
     if stops && member == app.ctx.instance {
-        let rule =
-            format!("{member} is asked itself, and could not answer: ask another one, as /instances/NAME/lab/faults");
+        let rule = format!("{member} is asked itself, and could not answer: ask another one, as /instances/NAME/lab/faults");
         return Err(Error::bad_input("member", rule));
     }
     let all = lab.breakable().await.map_err(lab_unavailable)?;
@@ -114,12 +113,7 @@ pub(in crate::http) async fn inject(
 /// The state of the lab; if no lab has started this instance, why there is nothing to break.
 async fn view(app: &AppState) -> Result<LabView, Error> {
     let Some(lab) = LabControl::from_config(&app.ctx.config) else {
-        return Ok(LabView {
-            owned: false,
-            why: Some(NO_LAB_HERE),
-            kinds: Vec::new(),
-            breakable: Breakable::default(),
-        });
+        return Ok(LabView { owned: false, why: Some(NO_LAB_HERE), kinds: Vec::new(), breakable: Breakable::default() });
     };
     let breakable = lab.breakable().await.map_err(lab_unavailable)?;
     Ok(LabView { owned: true, why: None, kinds: app.ctx.config.replays.lab_kinds.clone(), breakable })

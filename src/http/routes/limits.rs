@@ -78,11 +78,7 @@ pub(in crate::http) async fn shared(
 #[utoipa::path(get, path = "/seckill/unlimited", tag = "course", params(StayQuery),
     responses((status = 200, description = "Everybody is let through",
         content((String = "text/plain", example = "拿到令牌，进入秒杀"), (LetThrough = "application/json")))))]
-pub(in crate::http) async fn unlimited(
-    State(app): State<AppState>,
-    Query(stay): Query<StayQuery>,
-    format: Format,
-) -> Response {
+pub(in crate::http) async fn unlimited(State(app): State<AppState>, Query(stay): Query<StayQuery>, format: Format) -> Response {
     let_through(&app, stay, format).await
 }
 

@@ -12,8 +12,8 @@ use crate::{
         visitor::Visitor,
     },
     replay::{
-        self, ActorEvent, Anomaly, ExpectedResult, Log, NextMove, Pace, ReplayEnd, ReplayEvent, Schedule, ServerLanes,
-        SetStops, StallPoint, StartActor, Timing,
+        self, ActorEvent, Anomaly, ExpectedResult, Log, NextMove, Pace, ReplayEnd, ReplayEvent, Schedule, ServerLanes, SetStops,
+        StallPoint, StartActor, Timing,
     },
 };
 use async_stream::stream;
@@ -317,8 +317,7 @@ pub(in crate::http) async fn start(
         return Err(Error::bad_input("pace", "no lease ends in this race: take another pace"));
     }
     app.server_watch.wait_until_up(&race.servers(how.cured)).await?;
-    let request =
-        ReplayRequest { lesson, race, cured: how.cured, pace: how.pace, is_shared: how.shared, timing: how.timing() };
+    let request = ReplayRequest { lesson, race, cured: how.cured, pace: how.pace, is_shared: how.shared, timing: how.timing() };
     let replay = replays.start(&app, visitor.clone(), request).await?;
     let view = ReplayView::of(&app, &replays, &replay, &visitor);
     let location = [(header::LOCATION, view.events.clone())];

@@ -173,8 +173,7 @@ fn plan_of(app: &AppState, wanted: &RunRequest) -> Result<Plan, Error> {
         }
         Target::Three => (THREE_BEHIND_NGINX, app.ctx.config.cluster.http.clone()),
     };
-    let (threads, loops) =
-        (wanted.threads.map_or(100, BoundedInteger::get), wanted.loops.map_or(50, BoundedInteger::get));
+    let (threads, loops) = (wanted.threads.map_or(100, BoundedInteger::get), wanted.loops.map_or(50, BoundedInteger::get));
     if threads * loops > MAX_REQUESTS {
         return Err(Error::bad_input("loops", format!("times threads must be at most {MAX_REQUESTS}")));
     }

@@ -94,10 +94,7 @@ pub(in crate::http) async fn place(
         (status = 200, description = "`pending`, `stored`, or `failed` with the reason", body = OrderState),
         (status = 404, description = "There is no such order"),
     ))]
-pub(in crate::http) async fn state(
-    State(app): State<AppState>,
-    Path(order_id): Path<String>,
-) -> Result<Json<OrderState>, Error> {
+pub(in crate::http) async fn state(State(app): State<AppState>, Path(order_id): Path<String>) -> Result<Json<OrderState>, Error> {
     let number = order_id.parse().ok().filter(|number| *number > 0);
     let order_id = number.ok_or_else(|| Error::bad_input("order_id", "must be a positive whole number"))?;
     Ok(Json(stream::read_order_state(&app.ctx, order_id).await?))

@@ -47,11 +47,7 @@ pub(in crate::http) struct NewVoucherId {
 /// Adds a voucher.
 #[utoipa::path(post, path = "/voucher", tag = "seckill", request_body = NewVoucher, security((), ("admin" = [])),
     responses((status = 201, description = "It is there; `Location` has its address", body = NewVoucherId)))]
-pub(in crate::http) async fn add(
-    _: Admin,
-    State(app): State<AppState>,
-    Json(new): Json<NewVoucher>,
-) -> Result<Response, Error> {
+pub(in crate::http) async fn add(_: Admin, State(app): State<AppState>, Json(new): Json<NewVoucher>) -> Result<Response, Error> {
     let id = voucher::add(&app.ctx, &new.title, new.stock.get(), new.begin, new.end).await?;
     let location = [(header::LOCATION, format!("/voucher/{id}"))];
     Ok((StatusCode::CREATED, location, axum::Json(NewVoucherId { id })).into_response())
@@ -64,10 +60,7 @@ pub(in crate::http) async fn add(
         (status = 200, description = "The voucher", body = Voucher),
         (status = 404, description = "There is no such voucher"),
     ))]
-pub(in crate::http) async fn read(
-    State(app): State<AppState>,
-    Path(id): Path<i64>,
-) -> Result<axum::Json<Voucher>, Error> {
+pub(in crate::http) async fn read(State(app): State<AppState>, Path(id): Path<i64>) -> Result<axum::Json<Voucher>, Error> {
     Ok(axum::Json(voucher::read(&app.ctx, id).await?))
 }
 
@@ -78,11 +71,7 @@ pub(in crate::http) async fn read(
         (status = 204, description = "It is gone"),
         (status = 404, description = "There is no such voucher"),
     ))]
-pub(in crate::http) async fn remove(
-    _: Admin,
-    State(app): State<AppState>,
-    Path(id): Path<i64>,
-) -> Result<StatusCode, Error> {
+pub(in crate::http) async fn remove(_: Admin, State(app): State<AppState>, Path(id): Path<i64>) -> Result<StatusCode, Error> {
     voucher::remove(&app.ctx, id).await?;
     Ok(StatusCode::NO_CONTENT)
 }
@@ -110,10 +99,7 @@ pub(in crate::http) async fn orders(
         (status = 200, description = "The verdict, and the numbers that it rests on", body = OrdersReport),
         (status = 404, description = "There is no such voucher"),
     ))]
-pub(in crate::http) async fn check(
-    State(app): State<AppState>,
-    Path(id): Path<i64>,
-) -> Result<axum::Json<OrdersReport>, Error> {
+pub(in crate::http) async fn check(State(app): State<AppState>, Path(id): Path<i64>) -> Result<axum::Json<OrdersReport>, Error> {
     Ok(axum::Json(check::check_orders(&voucher::read_records(&app.ctx, id).await?, None)))
 }
 

@@ -53,12 +53,7 @@ impl Runs {
     /// Waits until the run may begin, alone over all instances, and marks it as running. Returns the run lock; `None` if MySQL
     /// does not give one. `first_try` is sent or dropped after the first attempt.
     /// Errors: as [`QueueEntry::wait_in_queue`].
-    async fn wait_for_turn(
-        &self,
-        ctx: &Ctx,
-        run: &Run,
-        first_try: oneshot::Sender<()>,
-    ) -> Result<Option<Guard>, &'static str> {
+    async fn wait_for_turn(&self, ctx: &Ctx, run: &Run, first_try: oneshot::Sender<()>) -> Result<Option<Guard>, &'static str> {
         let mut first_try = Some(first_try);
         loop {
             let end = self.ended.notified();

@@ -301,12 +301,7 @@ impl Run {
     }
 
     /// The progress now, with the pieces left in the store.
-    async fn progress(
-        &self,
-        ctx: &Ctx,
-        snapshots: &mut watch::Receiver<Snapshot>,
-        under_way: BTreeMap<String, u64>,
-    ) -> Progress {
+    async fn progress(&self, ctx: &Ctx, snapshots: &mut watch::Receiver<Snapshot>, under_way: BTreeMap<String, u64>) -> Progress {
         let remaining = match stock::find(&self.about.plan.strategy) {
             Some(strategy) => stock_admin::count(ctx, strategy.spec.store, self.about.plan.stock_id).await.ok(),
             None => None,

@@ -50,12 +50,7 @@ pub(super) struct RunElsewhere {
 /// Takes the lock that excludes runs of other instances, for a run of the client `by`. `None` if MySQL does not give it, which is
 /// logged.
 /// Errors: the run that has it.
-pub(super) async fn acquire_run_lock(
-    ctx: &Ctx,
-    id: &str,
-    strategy: &str,
-    by: &str,
-) -> Result<Option<Guard>, RunElsewhere> {
+pub(super) async fn acquire_run_lock(ctx: &Ctx, id: &str, strategy: &str, by: &str) -> Result<Option<Guard>, RunElsewhere> {
     let description =
         RowDescription { class: id.into(), method: strategy.into(), server: ctx.instance.clone(), desc: by.to_owned() };
     let lock = ctx.admin_pool.table_lease_lock(NAME).lease(LEASE).description(description);

@@ -53,9 +53,7 @@ async fn every_strategy_and_every_step_is_listed_with_its_source() {
     let service = service(&[]);
     let strategies = stock::ALL.iter().map(|strategy| (strategy.slug, strategy.source, strategy.text.en.survives));
     let steps = seckill::ALL.iter().map(|step| (step.slug, step.source, step.text.en.survives));
-    for (registry, all) in
-        [("/strategies", strategies.collect::<Vec<_>>()), ("/voucher-order/strategies", steps.collect())]
-    {
+    for (registry, all) in [("/strategies", strategies.collect::<Vec<_>>()), ("/voucher-order/strategies", steps.collect())] {
         let listed = read(&service, registry, &[]).await.json();
         for (place, (slug, source, survives)) in all.into_iter().enumerate() {
             assert_eq!(listed[place]["slug"], slug);
@@ -142,9 +140,7 @@ async fn the_page_comes_with_a_strict_policy_and_is_sent_once() {
     let bundle = format!("/{}", bundle.split('"').next().unwrap_or_default());
     for path in ["/", &bundle] {
         let whole = read(&service, path, &[]).await;
-        for (asks, known) in
-            [("if-none-match", whole.header("etag")), ("if-modified-since", whole.header("last-modified"))]
-        {
+        for (asks, known) in [("if-none-match", whole.header("etag")), ("if-modified-since", whole.header("last-modified"))] {
             let again = read(&service, path, &[(asks, known)]).await;
             assert_eq!((again.status, again.body.as_str()), (304, ""), "{path} {asks} {known}");
         }

@@ -52,11 +52,9 @@ async fn only_the_teacher_has_the_desk() {
     let service = service(&[("admin.token", "s3cret")]);
     let here = r#"PUT /classroom/presence x-visitor:0123456789abcdef {"lesson":"2.3","who":"小明"}"#;
     assert_eq!(ask(&service, here).await.json(), serde_json::json!({"call": null}));
-    for (request, status) in [
-        ("GET /classroom/desk", 200),
-        (r#"PUT /classroom/desk {"lesson":"2.1"}"#, 204),
-        ("DELETE /classroom/desk/queue", 200),
-    ] {
+    for (request, status) in
+        [("GET /classroom/desk", 200), (r#"PUT /classroom/desk {"lesson":"2.1"}"#, 204), ("DELETE /classroom/desk/queue", 200)]
+    {
         let stranger = ask(&service, request).await;
         assert_eq!(stranger.status, 401, "{request}: {}", stranger.body);
         let mut words = request.splitn(3, ' ');
@@ -66,10 +64,7 @@ async fn only_the_teacher_has_the_desk() {
         assert_eq!(answer.status, status, "{request}: {}", answer.body);
         if method == "GET" {
             let visitors = &answer.json()["visitors"];
-            assert_eq!(
-                *visitors,
-                serde_json::json!([{"number": 1, "who": "小明", "lesson": "2.3", "own": false, "races": []}])
-            );
+            assert_eq!(*visitors, serde_json::json!([{"number": 1, "who": "小明", "lesson": "2.3", "own": false, "races": []}]));
         }
     }
     let heard = ask(&service, here).await.json();

@@ -4,8 +4,7 @@ use super::{ask, read, send, service, table};
 
 #[tokio::test]
 async fn administration_needs_the_token_if_there_is_one() {
-    let service =
-        service(&[("admin.token", "s3cret"), ("replays.enabled", "true"), ("replays.lab", "http://127.0.0.1:1/fault")]);
+    let service = service(&[("admin.token", "s3cret"), ("replays.enabled", "true"), ("replays.lab", "http://127.0.0.1:1/fault")]);
     for request in [
         r#"PUT /stock {"count":1}"#,
         "DELETE /stock?stock_id=7",
@@ -110,11 +109,7 @@ async fn a_route_that_takes_with_get_can_be_linked_not_embedded() {
                 assert_eq!(answer.status, 403, "{path} {site} {embedded}");
             }
             let link = from("sec-fetch-mode:navigate sec-fetch-dest:document");
-            assert_eq!(
-                ask(&service, &link).await.status,
-                503,
-                "{path} {site} gets as far as the servers that are not there"
-            );
+            assert_eq!(ask(&service, &link).await.status, 503, "{path} {site} gets as far as the servers that are not there");
         }
     }
     let harmless = "GET /strategies sec-fetch-site:cross-site sec-fetch-mode:no-cors";
@@ -173,9 +168,7 @@ async fn a_page_under_a_further_name_passes_behind_a_proxy() {
 async fn no_other_origin_may_read_an_answer() {
     let service = service(&[]);
     let asked = [("origin", "http://evil.example"), ("access-control-request-method", "PUT")];
-    for (method, path, headers, status) in
-        [("OPTIONS", "/stock", &asked[..], 405), ("GET", "/strategies", &asked[..1], 200)]
-    {
+    for (method, path, headers, status) in [("OPTIONS", "/stock", &asked[..], 405), ("GET", "/strategies", &asked[..1], 200)] {
         let answer = send(&service, method, path, headers, "").await;
         let told = (answer.status, answer.header("access-control-allow-origin"));
         assert_eq!(told, (status, ""), "{method} {path}");

@@ -119,8 +119,7 @@ async fn a_bad_request_is_refused_with_its_field_and_rule() {
     let people = serde_json::json!({"visit": "/test/semaphore", "names": vec!["甲"; 31]});
     ask(&service, &format!("POST /classroom/visits {people}")).await.assert_refuses("names", "");
     let title = "券".repeat(101);
-    let long =
-        format!(r#"{{"title":"{title}","stock":1,"begin":"2026-11-11T00:00:00Z","end":"2026-11-12T00:00:00Z"}}"#);
+    let long = format!(r#"{{"title":"{title}","stock":1,"begin":"2026-11-11T00:00:00Z","end":"2026-11-12T00:00:00Z"}}"#);
     (ask(&service, &format!("POST /voucher {long}")).await).assert_refuses("title", "");
 }
 
@@ -144,11 +143,9 @@ async fn a_body_that_is_not_declared_as_json_is_415() {
     for (method, path) in [("PUT", "/stock"), ("POST", "/runs"), ("POST", "/voucher")] {
         let bare = send(&service, method, path, &[JSON], "{}").await;
         assert_eq!(bare.problem(), (415, "not-json".to_owned()), "{path} without a type");
-        for (kind, refused) in [
-            ("text/plain", true),
-            ("application/x-www-form-urlencoded", true),
-            ("application/json;charset=utf-8", false),
-        ] {
+        for (kind, refused) in
+            [("text/plain", true), ("application/x-www-form-urlencoded", true), ("application/json;charset=utf-8", false)]
+        {
             let answer = ask(&service, &format!("{method} {path} content-type:{kind} {{}}")).await;
             assert_eq!(answer.status == 415, refused, "{path} {kind}: {}", answer.body);
         }
@@ -196,12 +193,9 @@ async fn fields_of_a_posts_body_are_read_as_the_querys() {
         }
     }
     assert!(tried > 50, "{tried}");
-    let numbers =
-        post(&service, "/check/lock/none", "application/json", r#"{"stock_id": 7.0, "hold_ms": 60001}"#).await;
+    let numbers = post(&service, "/check/lock/none", "application/json", r#"{"stock_id": 7.0, "hold_ms": 60001}"#).await;
     numbers.assert_refuses("hold_ms", "");
-    for (body, field) in
-        [(r#"{"who": ["a"]}"#, "who"), ("[1]", "body"), ("{", "body"), (r#"{"goodsId": 10}"#, "goodsId")]
-    {
+    for (body, field) in [(r#"{"who": ["a"]}"#, "who"), ("[1]", "body"), ("{", "body"), (r#"{"goodsId": 10}"#, "goodsId")] {
         post(&service, "/check/lock/none", "application/json", body).await.assert_refuses(field, "");
     }
 }

@@ -72,9 +72,7 @@ async fn each_schema_of_the_document_is_valid() {
     assert!(schema_places(&API).len() > 500);
     assert_eq!(invalid_schemas(&API), Vec::<String>::new());
     let twin = |schema: Value| serde_json::json!({"components": {"schemas": {"View": schema}}});
-    for wrong in
-        [serde_json::json!({"$ref": "#/components/schemas/Other"}), serde_json::json!({"type": "whole number"})]
-    {
+    for wrong in [serde_json::json!({"$ref": "#/components/schemas/Other"}), serde_json::json!({"type": "whole number"})] {
         assert_eq!(invalid_schemas(&twin(wrong)).len(), 1);
     }
 }
@@ -167,8 +165,7 @@ fn unreadable_parts(at: &str, value: &Value, found: &mut Vec<String>) {
                 let taken = schemas.keys().filter(|name| NAMES_OF_LANGUAGES.contains(&&***name));
                 found.extend(taken.map(|name| format!("{at}/{name}: a name of languages")));
                 // Go calls the constructor of `Call` so.
-                let made =
-                    schemas.keys().filter(|name| name.strip_prefix("New").is_some_and(|it| schemas.contains_key(it)));
+                let made = schemas.keys().filter(|name| name.strip_prefix("New").is_some_and(|it| schemas.contains_key(it)));
                 found.extend(made.map(|name| format!("{at}/{name}: a constructor")));
                 // Go and Java write names with a capital, and one file each.
                 let mut small = HashSet::new();
@@ -300,8 +297,7 @@ async fn a_documented_limit_is_the_one_that_is_kept() {
     for (path, operation) in gets(&api) {
         for parameter in parameters(operation, "query") {
             let schema = &parameter["schema"];
-            let schema =
-                schema["oneOf"].as_array().and_then(|any| any.iter().find(|s| s["maximum"].is_i64())).unwrap_or(schema);
+            let schema = schema["oneOf"].as_array().and_then(|any| any.iter().find(|s| s["maximum"].is_i64())).unwrap_or(schema);
             let name = parameter["name"].as_str().unwrap_or_default();
             let (Some(least), Some(most)) = (schema["minimum"].as_i64(), schema["maximum"].as_i64()) else {
                 continue;

@@ -106,8 +106,7 @@ async fn only_a_client_that_does_not_read_is_cut_off() {
         let wire = wire(&limits, endless, Duration::ZERO).await;
         let mut stream = wire.connect().await;
         assert_eq!(ask(&mut stream).await, "HTTP/1.1 200 OK");
-        let given_up =
-            tokio::time::timeout(Duration::from_millis(if cut { 60_000 } else { 300 }), dropped.notified()).await;
+        let given_up = tokio::time::timeout(Duration::from_millis(if cut { 60_000 } else { 300 }), dropped.notified()).await;
         assert_eq!(given_up.is_ok(), cut, "with a limit of {limit} ms");
     }
 }
@@ -173,8 +172,7 @@ fn an_open_instance_without_a_token_makes_one() {
 
 #[test]
 fn an_open_cluster_does_not_start_without_a_token() {
-    for (cluster, token, starts) in
-        [("http://a:8000,http://b:8000", "", false), ("http://a:8000,http://b:8000", "s3cret", true)]
+    for (cluster, token, starts) in [("http://a:8000,http://b:8000", "", false), ("http://a:8000,http://b:8000", "s3cret", true)]
     {
         let mut config = config(&[("server.host", "0.0.0.0"), ("cluster.instances", cluster), ("admin.token", token)]);
         let closed = close_to_others(&mut config);

@@ -206,8 +206,7 @@ impl Ceilings {
 
     /// The section that the lock strategies guard, on one connection: read, then write one less.
     async fn run_section(&self, conn: &mut MySqlConnection) -> CeilingResult<()> {
-        let (count, _version, _fence): (i64, i64, u64) =
-            sqlx::query_as(READ).bind(self.product).fetch_one(&mut *conn).await?;
+        let (count, _version, _fence): (i64, i64, u64) = sqlx::query_as(READ).bind(self.product).fetch_one(&mut *conn).await?;
         self.write(count - 1, conn).await
     }
 

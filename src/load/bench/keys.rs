@@ -43,8 +43,7 @@ pub(super) async fn measure_keys(redis: &str) -> Result<Vec<BenchResult>, Failur
     let again = memory_while_holding(&client, "again", KEY_COUNT).await? - before - held;
     let left = client.locks_in_use();
     client.close().await;
-    let result =
-        |name, seen: f64, most, bounded_by| BenchResult::at_most(name, &[seen], Unit::Megabytes, most, bounded_by);
+    let result = |name, seen: f64, most, bounded_by| BenchResult::at_most(name, &[seen], Unit::Megabytes, most, bounded_by);
     Ok(vec![
         result(
             Bilingual::of("锁层的 100,000 个键，同时持有", "100,000 keys of the layer, held at once"),
@@ -53,10 +52,7 @@ pub(super) async fn measure_keys(redis: &str) -> Result<Vec<BenchResult>, Failur
             Bilingual::of("各有一个任务、一个请求、一个 guard", "a task, a request and a guard for each"),
         ),
         result(
-            Bilingual::of(
-                "之后另外 100,000 个键：比先前多用的",
-                "100,000 other keys after them: more than the first took",
-            ),
+            Bilingual::of("之后另外 100,000 个键：比先前多用的", "100,000 other keys after them: more than the first took"),
             again,
             0.25 * held,
             Bilingual::of("没人用的键什么也不留", "nothing is kept for a key that nobody uses"),

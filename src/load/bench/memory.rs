@@ -32,10 +32,7 @@ mod tests {
     #[test]
     fn peak_memory_is_read_from_vmhwm() {
         let status = "Name:\toversell\nVmHWM:\t   39064 kB\nVmRSS:\t   30000 kB\n";
-        assert_eq!(
-            (parse_kilobytes(status, "VmHWM"), parse_kilobytes(status, "VmRSS")),
-            (Some(39064.0), Some(30000.0))
-        );
+        assert_eq!((parse_kilobytes(status, "VmHWM"), parse_kilobytes(status, "VmRSS")), (Some(39064.0), Some(30000.0)));
         assert_eq!(parse_kilobytes("Name:\toversell\n", "VmHWM"), None);
         assert!(peak_memory_mb(std::process::id()).unwrap() > 0.5);
     }

@@ -105,12 +105,7 @@ struct Rounds(BTreeMap<Work, Vec<RoundResult>>);
 /// to start, where that was measured.
 /// Errors: [`Failure::Promise`] where a figure is missed, [`Failure::Unusable`] where no lab is running,
 /// [`Failure::Interrupted`] where a signal stopped it.
-pub async fn run(
-    args: Args,
-    at: Option<Addresses>,
-    starts: Vec<Duration>,
-    stop: CancellationToken,
-) -> Result<(), Failure> {
+pub async fn run(args: Args, at: Option<Addresses>, starts: Vec<Duration>, stop: CancellationToken) -> Result<(), Failure> {
     let at = match at {
         Some(at) => at,
         None => Addresses::read_running_lab(&args.lab_json)?,
@@ -129,8 +124,7 @@ pub async fn run(
     figures.extend(keys);
 
     say!("{}", results_table(&figures, args.markdown));
-    let missed: Vec<_> =
-        figures.iter().filter(|result| !result.is_reached).map(|result| result.name.localized()).collect();
+    let missed: Vec<_> = figures.iter().filter(|result| !result.is_reached).map(|result| result.name.localized()).collect();
     if let Some(file) = &args.json {
         file.write_json(&BenchReport { conditions, rounds, figures })?;
     }
@@ -145,12 +139,8 @@ pub async fn run(
 /// Errors: [`Failure::Interrupted`] on `stop`, [`Failure::Unusable`] where something could not be measured.
 async fn measure(at: &Addresses, works: &[Work], rounds: usize, stop: &CancellationToken) -> Result<Rounds, Failure> {
     let token = token(Some(at));
-    let product = StockApi {
-        base: &at.http,
-        stock_id: own_product(),
-        strategy: stock::find("single-update"),
-        token: token.as_ref(),
-    };
+    let product =
+        StockApi { base: &at.http, stock_id: own_product(), strategy: stock::find("single-update"), token: token.as_ref() };
     product.put(PLENTIFUL_STOCK).await?;
     let ceilings = Ceilings::open(at, product.stock_id).await?;
     let bar = Bar::new(rounds * works.len());
@@ -256,8 +246,7 @@ impl Rounds {
             bounded_by,
         );
         let work = Work::Wait(slug, WAITERS[1]);
-        let times =
-            |name, figure, most| BenchResult::at_most(name, &self.each(work, figure), Unit::Times, most, bounded_by);
+        let times = |name, figure, most| BenchResult::at_most(name, &self.each(work, figure), Unit::Times, most, bounded_by);
         let longest = named!("{slug}, 最长等待比平均", "{slug}, longest wait over the mean");
         let tail = named!("{slug}, p99 比中位数", "{slug}, p99 over the median");
         [flat, times(longest, |round| round.longest, 20.0), times(tail, |round| round.tail, 10.0)]

@@ -146,10 +146,9 @@ impl Work {
         match self {
             Self::Sell(slug) | Self::Wait(slug, _) => Bilingual::of(slug, slug),
             Self::Order { step, hold_ms: 0 } => named!("下单：{step}", "orders by {step}"),
-            Self::Order { step, hold_ms } => named!(
-                "下单：{step}, {hold_ms} 毫秒在临界区，一个实例",
-                "orders by {step}, {hold_ms} ms inside, one instance"
-            ),
+            Self::Order { step, hold_ms } => {
+                named!("下单：{step}, {hold_ms} 毫秒在临界区，一个实例", "orders by {step}, {hold_ms} ms inside, one instance")
+            }
             Self::Bare(bare) => bare.name(),
         }
     }

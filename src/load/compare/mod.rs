@@ -25,17 +25,8 @@ use oversell_lab::{
 use tokio_util::sync::CancellationToken;
 
 /// The strategies of a comparison without further options: those that everybody knows.
-const DEFAULT_STRATEGIES: [&str; 9] = [
-    "none",
-    "mutex",
-    "single-update",
-    "select-for-update",
-    "version-cas",
-    "redis-watch",
-    "redis-lock",
-    "zk-lock",
-    "table-lock",
-];
+const DEFAULT_STRATEGIES: [&str; 9] =
+    ["none", "mutex", "single-update", "select-for-update", "version-cas", "redis-watch", "redis-lock", "zk-lock", "table-lock"];
 
 /// Loads strategies and says which oversold, and what each sells in a second.
 #[derive(Debug, clap::Args)]

@@ -30,11 +30,8 @@ async fn found_in(fake: &Fake, line: &str) -> Measurement {
 async fn each_strategy_runs_once_against_each_target() {
     let fake = Fake::open(None).await;
     let found = found_in(&fake, "--strategies single-update,redis-lock --count 60").await;
-    let rows: Vec<_> = found
-        .rows
-        .iter()
-        .map(|r| (r.strategy, r.target.as_str(), r.stock_change.before, r.stock_change.after))
-        .collect();
+    let rows: Vec<_> =
+        found.rows.iter().map(|r| (r.strategy, r.target.as_str(), r.stock_change.before, r.stock_change.after)).collect();
     assert_eq!(
         rows,
         [
@@ -67,8 +64,7 @@ fn strategies_are_the_nine_the_course_or_all() {
 #[tokio::test]
 async fn rates_come_from_rounds_of_their_own_and_count_what_was_sold() {
     let fake = Fake::open(None).await;
-    let found =
-        found_in(&fake, "--strategies single-update,redis-lock --duration 400ms --warm-up 20ms --rounds 2").await;
+    let found = found_in(&fake, "--strategies single-update,redis-lock --duration 400ms --warm-up 20ms --rounds 2").await;
     for row in &found.rows {
         let rate = row.rate.as_ref().unwrap();
         assert_eq!(
@@ -102,12 +98,7 @@ async fn broken_promises_and_missing_faults_are_failures() {
     for (fault, strategies, wanted, line) in [
         // Exact in one process is as promised, on three it is not.
         (None, "mutex", &[true, false][..], "mutex [one-process]: exact on one instance, exact on three instances"),
-        (
-            Some((Fault::LostUpdate, 3)),
-            "mutex,redis-lock",
-            &[false, true, false, false],
-            "redis-lock [lease]: oversold 1",
-        ),
+        (Some((Fault::LostUpdate, 3)), "mutex,redis-lock", &[false, true, false, false], "redis-lock [lease]: oversold 1"),
     ] {
         let shop = Fake::open(fault).await;
         let found = found_in(&shop, &format!("--strategies {strategies}")).await;

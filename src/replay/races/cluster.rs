@@ -17,10 +17,7 @@ pub(super) const RACE: Race = Race {
     breaks: Bilingual::of("两个实例，两把锁，同一个人下了两单", "two instances, two locks: one user has two orders"),
     cure: Bilingual::of("锁放到 Redis 里，大家共用", "the lock is in Redis, which all share"),
     anomalies: &[Anomaly::CheckThenAct],
-    begin: &[
-        say("A 拿到这个人的锁，查：没有订单", "A has the lock of the user, and asks: no order"),
-        A.stops_at(Point::Checked),
-    ],
+    begin: &[say("A 拿到这个人的锁，查：没有订单", "A has the lock of the user, and asks: no order"), A.stops_at(Point::Checked)],
     flaw: Variant {
         act: Act::Order("user-mutex"),
         steps: &[

@@ -19,10 +19,7 @@ pub(super) const RACE: Race = Race {
     lessons: &["4.3.2"],
     title: Bilingual::of("持有者死了，那一行还在", "The holder dies, and its row stays"),
     breaks: Bilingual::of("没人删那一行，谁也插不进去", "nobody deletes the row, and nobody can insert it"),
-    cure: Bilingual::of(
-        "行里写上租约，到期由后来者清掉（4.3）",
-        "the row has a lease, and a later one sweeps it away (4.3)",
-    ),
+    cure: Bilingual::of("行里写上租约，到期由后来者清掉（4.3）", "the row has a lease, and a later one sweeps it away (4.3)"),
     anomalies: &[Anomaly::Stuck],
     begin: &[
         say("A 插入了那一行：拿到锁", "A has inserted the row: the lock is its own"),

@@ -17,10 +17,7 @@ use crate::{section::redis_polling, stock::Store};
 pub(super) const RACE: Race = Race {
     lessons: &["1.8"],
     title: Bilingual::of("EXEC 返回 nil", "EXEC answers nil"),
-    breaks: Bilingual::of(
-        "没有 WATCH：SET 不问键变了没有",
-        "without WATCH, SET does not ask whether the key has changed",
-    ),
+    breaks: Bilingual::of("没有 WATCH：SET 不问键变了没有", "without WATCH, SET does not ask whether the key has changed"),
     cure: Bilingual::of("WATCH，EXEC 得到 nil 就重来", "WATCH, and begin again where EXEC answers nil"),
     anomalies: &[Anomaly::LostUpdate],
     begin: &[],

@@ -44,10 +44,7 @@ pub(super) const RACE: Race = Race {
                 "B has waited for five leases, and takes the lock by force, with its own value in it",
             ),
             B.self_ending_lease(1000, 100).stops_at(Point::Worked),
-            say(
-                "两个都在临界区；A 干完，锁已经不是它的了",
-                "both are inside; A is done, and its lock is no longer its own",
-            ),
+            say("两个都在临界区；A 干完，锁已经不是它的了", "both are inside; A is done, and its lock is no longer its own"),
             A.finishes_with_lock_lost(),
             Note("A has lost its lock"),
             B.finishes(),
@@ -55,9 +52,7 @@ pub(super) const RACE: Race = Race {
         expected: ExpectedResult::NOTHING.inside(2).noting("A has lost its lock", "A 的锁丢了", "A has lost its lock"),
     },
     cured: Variant {
-        act: Act::custom("library-lock", &[Name::Redis(CURED_LOCK_KEY)], |ctx, job| {
-            Box::pin(lock_of_library(ctx, job))
-        }),
+        act: Act::custom("library-lock", &[Name::Redis(CURED_LOCK_KEY)], |ctx, job| Box::pin(lock_of_library(ctx, job))),
         steps: &[
             say("B 等", "B waits"),
             B.stops_at(Point::Waits),

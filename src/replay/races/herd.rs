@@ -24,14 +24,8 @@ const WAITERS: u16 = 50;
 pub(super) const RACE: Race = Race {
     lessons: &["3.4.2.herd"],
     title: Bilingual::of("羊群效应：释放一次锁，唤醒几个", "The herd effect: how many does a release wake"),
-    breaks: Bilingual::of(
-        "都监听父节点：释放一次锁，全部唤醒",
-        "all watch the directory: each release wakes all of them",
-    ),
-    cure: Bilingual::of(
-        "只监听前一个节点：释放一次锁，唤醒一个",
-        "each watches the node before its own: a release wakes one",
-    ),
+    breaks: Bilingual::of("都监听父节点：释放一次锁，全部唤醒", "all watch the directory: each release wakes all of them"),
+    cure: Bilingual::of("只监听前一个节点：释放一次锁，唤醒一个", "each watches the node before its own: a release wakes one"),
     anomalies: &[Anomaly::Herd],
     begin: &[],
     flaw: Variant {

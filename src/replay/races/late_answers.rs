@@ -39,19 +39,13 @@ pub(super) const RACE: Race = Race {
         "只数节点，不算用了多久：锁早已过期，还当成拿到了",
         "it counts nodes and not time: the lock has ended long ago, and it believes that it has it",
     ),
-    cure: Bilingual::of(
-        "租约减去询问用掉的时间，剩下的才算数",
-        "what counts is the lease, less the time that the asking took",
-    ),
+    cure: Bilingual::of("租约减去询问用掉的时间，剩下的才算数", "what counts is the lease, less the time that the asking took"),
     anomalies: &[Anomaly::LostUpdate],
     begin: &[
         // It connects to the nodes: with late answers that would take too long.
         say("A 先买一件：各节点都好", "A buys a piece: all nodes are well"),
         A.finishes(),
-        say(
-            "A 收各节点的答复要 1.9 秒，比租约 1.6 秒还久",
-            "the nodes' answers to A take 1.9 s, and the lease is 1.6 s",
-        ),
+        say("A 收各节点的答复要 1.9 秒，比租约 1.6 秒还久", "the nodes' answers to A take 1.9 s, and the lease is 1.6 s"),
         A.gets_answers_late(ANSWER_DELAY_MS),
         A.impatient().self_ending_lease(LEASE_MS, LEASE_MS).will_stop_at(Point::Read),
         say(

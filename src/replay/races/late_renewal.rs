@@ -56,11 +56,7 @@ pub(super) const RACE: Race = Race {
             B.finishes(),
             A.finishes(),
         ],
-        expected: ExpectedResult::sold(3, 2).inside(2).noting(
-            "B's lease is cut",
-            "B 的租约被改短了",
-            "B's lease is cut short",
-        ),
+        expected: ExpectedResult::sold(3, 2).inside(2).noting("B's lease is cut", "B 的租约被改短了", "B's lease is cut short"),
     },
     cured: Variant {
         act: Act::Strategy("redis-watchdog"),
@@ -71,11 +67,7 @@ pub(super) const RACE: Race = Race {
             C.finishes(),
             A.finishes(),
         ],
-        expected: ExpectedResult::sold(3, 3).inside(1).noting(
-            "B's lease is kept",
-            "B 的租约没有动",
-            "B's lease stays as it was",
-        ),
+        expected: ExpectedResult::sold(3, 3).inside(1).noting("B's lease is kept", "B 的租约没有动", "B's lease stays as it was"),
     },
 };
 
@@ -84,8 +76,7 @@ async fn hold_with_blind_timer(ctx: &Ctx, job: &Job) -> Result<Deduction, Error>
     let lock = ReentrantScripts::lock(ctx, job, LOCK);
     let (key, lease) = (lock.key.clone(), lock.lease);
     let held = redis_polling::lock(ctx, job, lock).await?;
-    let timer =
-        AbortOnDropHandle::new(tokio::spawn(renew_blindly(ctx.clone(), key, lease, job.observation.points().clone())));
+    let timer = AbortOnDropHandle::new(tokio::spawn(renew_blindly(ctx.clone(), key, lease, job.observation.points().clone())));
     let section = async {
         let outcome = redis_polling::read_then_write(ctx, job).await;
         drop(timer);

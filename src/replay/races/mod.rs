@@ -6,8 +6,8 @@ use super::{
     role::{A, B, C},
     step::{
         Step::{
-            self, All, ClockJumps, Custom, Fault, FaultAtEnd, FinishTogether, LeaseEnds, LeaseTimePasses, LockIsFree,
-            Note, NoteFrom, QueueHas, RowLeaseEnds, UnrenewedLeaseEnds,
+            self, All, ClockJumps, Custom, Fault, FaultAtEnd, FinishTogether, LeaseEnds, LeaseTimePasses, LockIsFree, Note,
+            NoteFrom, QueueHas, RowLeaseEnds, UnrenewedLeaseEnds,
         },
         say,
     },

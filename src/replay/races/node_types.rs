@@ -28,10 +28,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(50);
 pub(super) const RACE: Race = Race {
     lessons: &["3.2", "003.session"],
     title: Bilingual::of("持有者死了，节点呢", "The holder dies: what becomes of its node"),
-    breaks: Bilingual::of(
-        "永久节点没有人删：锁永远不会释放",
-        "nobody deletes a permanent node: the lock is never free",
-    ),
+    breaks: Bilingual::of("永久节点没有人删：锁永远不会释放", "nobody deletes a permanent node: the lock is never free"),
     cure: Bilingual::of("临时节点随会话一起消失", "an ephemeral node goes with its session"),
     anomalies: &[Anomaly::Stuck],
     begin: &[

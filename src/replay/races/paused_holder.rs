@@ -17,14 +17,8 @@ use super::*;
 pub(super) const RACE: Race = Race {
     lessons: &["003.pause"],
     title: Bilingual::of("持有者停得比租约还久", "A holder that is paused beyond its lease"),
-    breaks: Bilingual::of(
-        "醒来以后还以为锁是自己的，照样写",
-        "it wakes, believes that the lock is its own, and writes",
-    ),
-    cure: Bilingual::of(
-        "fencing token（防护令牌）：行只认更大的，拒绝旧的",
-        "a fencing token: the row refuses the older one",
-    ),
+    breaks: Bilingual::of("醒来以后还以为锁是自己的，照样写", "it wakes, believes that the lock is its own, and writes"),
+    cure: Bilingual::of("fencing token（防护令牌）：行只认更大的，拒绝旧的", "a fencing token: the row refuses the older one"),
     anomalies: &[Anomaly::LostUpdate],
     begin: &[
         say("A 拿到锁，读库存", "A has the lock, and reads the stock"),

@@ -30,11 +30,7 @@ pub(super) const RACE: Race = Race {
             B.finishes(),
             NoteFrom(Play::acquisition_order),
         ],
-        expected: ExpectedResult::sold(3, 3).inside(1).noting(
-            "A C B",
-            "进去的顺序：A C B",
-            "they got in in the order A C B",
-        ),
+        expected: ExpectedResult::sold(3, 3).inside(1).noting("A C B", "进去的顺序：A C B", "they got in in the order A C B"),
     },
     cured: Variant {
         act: Act::Strategy("zk-lock"),
@@ -53,10 +49,6 @@ pub(super) const RACE: Race = Race {
             C.finishes(),
             NoteFrom(Play::acquisition_order),
         ],
-        expected: ExpectedResult::sold(3, 3).inside(1).noting(
-            "A B C",
-            "进去的顺序：A B C",
-            "they got in in the order A B C",
-        ),
+        expected: ExpectedResult::sold(3, 3).inside(1).noting("A B C", "进去的顺序：A B C", "they got in in the order A B C"),
     },
 };

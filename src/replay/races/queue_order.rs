@@ -14,10 +14,7 @@ use crate::replay::play::Play;
 pub(super) const RACE: Race = Race {
     lessons: &["2.10.2"],
     title: Bilingual::of("后来的先进去", "The one that comes later gets in first"),
-    breaks: Bilingual::of(
-        "不公平：碰巧在释放锁后第一个来试的人进去",
-        "not fair: the first to try after a release gets in",
-    ),
+    breaks: Bilingual::of("不公平：碰巧在释放锁后第一个来试的人进去", "not fair: the first to try after a release gets in"),
     cure: Bilingual::of("公平锁：在 Redis 里排队", "the fair lock: a queue in Redis"),
     anomalies: &[Anomaly::Overtaken],
     begin: &[say("A 拿到锁", "A has the lock"), A.stops_at(Point::Read)],
@@ -34,11 +31,7 @@ pub(super) const RACE: Race = Race {
             B.finishes(),
             NoteFrom(Play::acquisition_order),
         ],
-        expected: ExpectedResult::sold(3, 3).inside(1).noting(
-            "A C B",
-            "进去的顺序：A C B",
-            "they got in in the order A C B",
-        ),
+        expected: ExpectedResult::sold(3, 3).inside(1).noting("A C B", "进去的顺序：A C B", "they got in in the order A C B"),
     },
     cured: Variant {
         act: Act::Strategy("redis-fair"),
@@ -57,10 +50,6 @@ pub(super) const RACE: Race = Race {
             C.finishes(),
             NoteFrom(Play::acquisition_order),
         ],
-        expected: ExpectedResult::sold(3, 3).inside(1).noting(
-            "A B C",
-            "进去的顺序：A B C",
-            "they got in in the order A B C",
-        ),
+        expected: ExpectedResult::sold(3, 3).inside(1).noting("A B C", "进去的顺序：A B C", "they got in in the order A B C"),
     },
 };

@@ -21,11 +21,9 @@ const PLAIN_NAMES: &[Name] = &[Name::Redis("lock")];
 /// The name of the read-write lock, which a reset clears.
 const NAMES: &[Name] = &[Name::Redis("rwLock")];
 /// A reader under the plain lock.
-const PLAIN_READ: Act =
-    Act::custom("plain-read", PLAIN_NAMES, |ctx, job| Box::pin(enter_and_leave(job, plain_lock(ctx, job))));
+const PLAIN_READ: Act = Act::custom("plain-read", PLAIN_NAMES, |ctx, job| Box::pin(enter_and_leave(job, plain_lock(ctx, job))));
 /// A writer under the plain lock.
-const PLAIN_WRITE: Act =
-    Act::custom("plain-write", PLAIN_NAMES, |ctx, job| Box::pin(enter_and_leave(job, plain_lock(ctx, job))));
+const PLAIN_WRITE: Act = Act::custom("plain-write", PLAIN_NAMES, |ctx, job| Box::pin(enter_and_leave(job, plain_lock(ctx, job))));
 /// A reader under the read half.
 const READ: Act = Act::custom("rw-read", NAMES, |ctx, job| Box::pin(enter_and_leave(job, read_lock(ctx, job))));
 /// A writer under the write half.

@@ -27,12 +27,9 @@ pub(super) const RACE: Race = Race {
     anomalies: &[Anomaly::Stuck],
     begin: &[],
     flaw: Variant {
-        act: Act::custom_selling(
-            Store::Redis,
-            "redis-setnx-lua-twice",
-            &[Name::Redis("lock:redis-setnx-lua")],
-            |ctx, job| Box::pin(method_a(ctx, job)),
-        ),
+        act: Act::custom_selling(Store::Redis, "redis-setnx-lua-twice", &[Name::Redis("lock:redis-setnx-lua")], |ctx, job| {
+            Box::pin(method_a(ctx, job))
+        }),
         steps: &[
             say("a()：A 拿到锁，进来了", "a(): A takes the lock, and is inside"),
             A.impatient().stops_at(Point::Locked),

@@ -15,10 +15,7 @@ pub(super) const RACE: Race = Race {
     lessons: &["1.7.2"],
     title: Bilingual::of("读的时候就锁住那一行", "The read itself locks the row"),
     breaks: Bilingual::of("普通的 SELECT 不加锁", "a plain SELECT locks nothing"),
-    cure: Bilingual::of(
-        "SELECT … FOR UPDATE：行锁到提交才释放",
-        "SELECT … FOR UPDATE: the row is locked until the commit",
-    ),
+    cure: Bilingual::of("SELECT … FOR UPDATE：行锁到提交才释放", "SELECT … FOR UPDATE: the row is locked until the commit"),
     anomalies: &[Anomaly::LostUpdate],
     begin: &[],
     flaw: Variant {

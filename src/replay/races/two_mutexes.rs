@@ -18,10 +18,7 @@ pub(super) const RACE: Race = Race {
     breaks: Bilingual::of("锁在进程里，另一个实例有它自己的锁", "the mutex is the process's, and another has its own"),
     cure: Bilingual::of("都到一个实例：一把锁（1.5）", "both come to one instance: one mutex (1.5)"),
     anomalies: &[Anomaly::LostUpdate],
-    begin: &[
-        say("A 拿到这个实例的锁，读库存", "A locks the mutex of its instance, and reads"),
-        A.stops_at(Point::Read),
-    ],
+    begin: &[say("A 拿到这个实例的锁，读库存", "A locks the mutex of its instance, and reads"), A.stops_at(Point::Read)],
     flaw: Variant {
         act: Act::Strategy("mutex"),
         steps: &[

@@ -19,10 +19,7 @@ pub(super) const RACE: Race = Race {
         "解锁与提交之间，别人读到的还是旧的",
         "between the unlock and the commit another reads what was there before",
     ),
-    cure: Bilingual::of(
-        "锁包住整个事务：提交以后才解锁",
-        "the lock is wider than the transaction: commit, then unlock",
-    ),
+    cure: Bilingual::of("锁包住整个事务：提交以后才解锁", "the lock is wider than the transaction: commit, then unlock"),
     anomalies: &[Anomaly::LostUpdate],
     begin: &[],
     flaw: Variant {
@@ -38,10 +35,7 @@ pub(super) const RACE: Race = Race {
             B.continues(),
             say("A 提交 4999", "A commits 4999"),
             A.finishes(),
-            say(
-                "B 也写 4999、提交：卖了两件，库存只减一件",
-                "B writes 4999 too, and commits: two are sold, one is gone",
-            ),
+            say("B 也写 4999、提交：卖了两件，库存只减一件", "B writes 4999 too, and commits: two are sold, one is gone"),
             B.finishes(),
         ],
         expected: ExpectedResult::sold(2, 1).inside(1),
@@ -49,10 +43,7 @@ pub(super) const RACE: Race = Race {
     cured: Variant {
         act: Act::Strategy("mutex"),
         steps: &[
-            say(
-                "A 拿到锁，读，写，自动提交；还没解锁",
-                "A locks, reads and writes, by autocommit; it has not unlocked yet",
-            ),
+            say("A 拿到锁，读，写，自动提交；还没解锁", "A locks, reads and writes, by autocommit; it has not unlocked yet"),
             A.stops_at(Point::Written),
             say("B 等锁", "B waits for the mutex"),
             B.on_instance_of(A).waits(),

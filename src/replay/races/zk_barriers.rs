@@ -42,9 +42,7 @@ pub(super) const RACE: Race = Race {
         expected: ExpectedResult::NOTHING.inside(1),
     },
     cured: Variant {
-        act: Act::custom("zk-double-barrier", &[Name::ZooKeeper(ROOM)], |ctx, job| {
-            Box::pin(work_between_barriers(ctx, job))
-        }),
+        act: Act::custom("zk-double-barrier", &[Name::ZooKeeper(ROOM)], |ctx, job| Box::pin(work_between_barriers(ctx, job))),
         steps: &[
             say("A 来了，在栅栏前等", "A comes, and waits at the barrier"),
             A.will_stop_at(Point::Locked),

@@ -46,10 +46,7 @@ pub(super) const RACE: Race = Race {
     cured: Variant {
         act: Act::custom("zk-try-set-count", NAMES, |ctx, job| Box::pin(try_set_count(ctx, job))),
         steps: &[
-            say(
-                "A 写 1 被拒绝：版本变了；再读，写 2",
-                "A's 1 is refused: the version has changed; it reads, and sets 2",
-            ),
+            say("A 写 1 被拒绝：版本变了；再读，写 2", "A's 1 is refused: the version has changed; it reads, and sets 2"),
             A.finishes(),
             NoteFrom(last_value),
         ],

@@ -32,19 +32,13 @@ pub(super) const RACE: Race = Race {
     anomalies: &[Anomaly::Stuck],
     begin: &[],
     flaw: Variant {
-        act: Act::custom_selling(
-            Store::MySql,
-            "zk-semaphore-mutex-twice",
-            &[Name::ZooKeeper(SEMAPHORE_MUTEX)],
-            |ctx, job| Box::pin(acquire_twice(ctx, job)),
-        ),
+        act: Act::custom_selling(Store::MySql, "zk-semaphore-mutex-twice", &[Name::ZooKeeper(SEMAPHORE_MUTEX)], |ctx, job| {
+            Box::pin(acquire_twice(ctx, job))
+        }),
         steps: &[
             A_TAKES_LOCK_TWICE,
             A.stops_at(Point::Locked),
-            say(
-                "租约只有一个，在 A 自己手里：A 等到超时",
-                "there is one lease, which A has: A waits until its wait is over",
-            ),
+            say("租约只有一个，在 A 自己手里：A 等到超时", "there is one lease, which A has: A waits until its wait is over"),
             A.times_out(),
         ],
         expected: ExpectedResult::NOTHING.inside(1),

@@ -18,10 +18,7 @@ pub(super) const RACE: Race = Race {
     ),
     cure: Bilingual::of("序号最小的拿到锁", "the lowest number has the lock"),
     anomalies: &[Anomaly::LostUpdate],
-    begin: &[
-        say("A 的节点是 0 号：拿到锁，读库存", "A's node is number 0: it has the lock, and reads"),
-        A.stops_at(Point::Read),
-    ],
+    begin: &[say("A 的节点是 0 号：拿到锁，读库存", "A's node is number 0: it has the lock, and reads"), A.stops_at(Point::Read)],
     flaw: Variant {
         act: Act::Strategy("zk-sequential-as-printed"),
         steps: &[

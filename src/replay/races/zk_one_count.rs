@@ -47,10 +47,7 @@ pub(super) const RACE: Race = Race {
     cured: Variant {
         act: Act::Strategy("zk-reentrant"),
         steps: &[
-            say(
-                "A 有了用户锁，再要库存锁：等 B",
-                "A has the lock of a user, and asks for that of the stock, which B has",
-            ),
+            say("A 有了用户锁，再要库存锁：等 B", "A has the lock of a user, and asks for that of the stock, which B has"),
             A.acting(TAKE_BOTH).will_stop_at(Point::Read),
             QueueHas(1),
             say("B 写 4999，释放锁", "B writes 4999, and releases"),
@@ -68,9 +65,8 @@ const TAKE_BOTH_AS_PRINTED: Act =
         Box::pin(THREAD_LOCAL.scope(Cell::new(0), take_both_as_printed(ctx, job)))
     });
 /// A's act on the cure.
-const TAKE_BOTH: Act = Act::custom_selling(Store::MySql, "zk-two-locks", &[Name::ZooKeeper(USER)], |ctx, job| {
-    Box::pin(take_both(ctx, job))
-});
+const TAKE_BOTH: Act =
+    Act::custom_selling(Store::MySql, "zk-two-locks", &[Name::ZooKeeper(USER)], |ctx, job| Box::pin(take_both(ctx, job)));
 
 /// Takes the lock of the user and then that of the product, as printed, and sells a piece.
 async fn take_both_as_printed(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {

@@ -57,11 +57,7 @@ pub(super) const RACE: Race = Race {
             QueueHas(2),
             All(ONE_AFTER_THE_OTHER),
         ],
-        expected: ExpectedResult::NOTHING.inside(1).noting(
-            "A B C",
-            "进去的顺序：A B C",
-            "they got in in the order A B C",
-        ),
+        expected: ExpectedResult::NOTHING.inside(1).noting("A B C", "进去的顺序：A B C", "they got in in the order A B C"),
     },
     cured: Variant {
         act: Act::custom("zk-read", NAMES, |ctx, job| Box::pin(read_and_try_upgrade(ctx, job))),

@@ -13,8 +13,7 @@ use redis::{RedisResult, Script};
 use std::sync::LazyLock;
 
 /// Deletes the lock if its value is this owner's.
-static UNLOCK: LazyLock<Script> =
-    LazyLock::new(|| lua::script(include_str!("../../stock/strategies/lua/delete_if_mine.lua")));
+static UNLOCK: LazyLock<Script> = LazyLock::new(|| lua::script(include_str!("../../stock/strategies/lua/delete_if_mine.lua")));
 
 pub(super) const STEP: StepSpec = StepSpec {
     course: "Lua脚本解决多条命令原子性问题",

@@ -38,11 +38,8 @@ const STAGES: [(&str, &str, &str, &str); 5] = [
 async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     let scripts = current_scripts(ctx, job.visitor()).await?;
     let lock = || {
-        let mine = VisitorScripts {
-            acquire: scripts.acquire.clone(),
-            release: scripts.release.clone(),
-            renew: scripts.renew.clone(),
-        };
+        let mine =
+            VisitorScripts { acquire: scripts.acquire.clone(), release: scripts.release.clone(), renew: scripts.renew.clone() };
         Lock::new(ctx, job, "lock:mine", job.lease(ctx), mine)
     };
     let held = redis_polling::lock(ctx, job, lock()).await?;

@@ -60,11 +60,7 @@ pub(super) async fn watch_count(
 }
 
 /// Writes the count in a transaction. Returns `false` if another has changed the key since it was watched.
-pub(super) async fn write_count(
-    conn: &mut (impl ConnectionLike + Send + Sync),
-    key: &str,
-    count: i64,
-) -> Result<bool, Error> {
+pub(super) async fn write_count(conn: &mut (impl ConnectionLike + Send + Sync), key: &str, count: i64) -> Result<bool, Error> {
     let exec = redis::pipe().atomic().set(key, count).query_async(conn).await;
     Ok(redis_key::classify_write::<Option<()>>(exec, true)?.is_some())
 }

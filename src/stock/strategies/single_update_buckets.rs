@@ -22,8 +22,7 @@ const MAX_REFILL: i64 = 50;
 /// Takes a piece of this bucket if one is left, else changes no row.
 const TAKE_ONE: &str = "UPDATE db_stock_bucket SET count = count - 1 WHERE stock_id = ? AND bucket = ? AND count > 0";
 /// Takes a piece from the first bucket that has one.
-const TAKE_ANY: &str =
-    "UPDATE db_stock_bucket SET count = count - 1 WHERE stock_id = ? AND count > 0 ORDER BY bucket LIMIT 1";
+const TAKE_ANY: &str = "UPDATE db_stock_bucket SET count = count - 1 WHERE stock_id = ? AND count > 0 ORDER BY bucket LIMIT 1";
 /// Adds pieces to a bucket, which is made if it is missing.
 const FILL: &str = "INSERT INTO db_stock_bucket (stock_id, bucket, count) VALUES (?, ?, ?) \
                     ON DUPLICATE KEY UPDATE count = count + VALUES(count)";
@@ -50,11 +49,7 @@ async fn take_or_refill(ctx: &Ctx, job: &Job, bucket: u32) -> Result<Deduction, 
     let moved = refill(&mut conn, job, bucket).await;
     match mysql::end_transaction(conn, moved).await {
         // The last pieces lie in other buckets.
-        Err(Error::SoldOut)
-            if mysql::execute(ctx, job, sqlx::query(TAKE_ANY).bind(job.request.stock_id)).await? == 1 =>
-        {
-            Ok(sold)
-        }
+        Err(Error::SoldOut) if mysql::execute(ctx, job, sqlx::query(TAKE_ANY).bind(job.request.stock_id)).await? == 1 => Ok(sold),
         moved => moved.map(|()| sold),
     }
 }
@@ -73,7 +68,6 @@ async fn refill(conn: &mut Conn, job: &Job, bucket: u32) -> Result<(), Error> {
         .bind(count - moved_pieces)
         .bind(job.request.stock_id);
     mysql::execute_on(conn, job, update).await?;
-    mysql::execute_on(conn, job, sqlx::query(FILL).bind(job.request.stock_id).bind(bucket).bind(moved_pieces - 1))
-        .await?;
+    mysql::execute_on(conn, job, sqlx::query(FILL).bind(job.request.stock_id).bind(bucket).bind(moved_pieces - 1)).await?;
     mysql::commit(conn, job).await
 }

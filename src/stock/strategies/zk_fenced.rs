@@ -18,6 +18,5 @@ pub(super) const STRATEGY: StrategySpec = StrategySpec {
 async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     let lock = ctx.zk.lock(&job.zk_path("/distributed/zk-fenced"));
     let guard = lock.acquire(job.wait_left()).await?;
-    run_then_release(guard, |fence| fenced::fenced_read_then_write(ctx, job, lock.name(), fence, async |_| Ok(())))
-        .await
+    run_then_release(guard, |fence| fenced::fenced_read_then_write(ctx, job, lock.name(), fence, async |_| Ok(()))).await
 }

@@ -162,10 +162,9 @@ impl CrashCounts {
     fn words(self, second: Replication) -> Words {
         let Self { alone, lagging } = self;
         let (zh, en) = match second {
-            Replication::CutBefore => (
-                "宕机时从节点落后（先断开复制一秒）",
-                "a crash while the replicas lag (the replication is cut a second before)",
-            ),
+            Replication::CutBefore => {
+                ("宕机时从节点落后（先断开复制一秒）", "a crash while the replicas lag (the replication is cut a second before)")
+            }
             Replication::Up => ("再宕机一次，复制也没断", "another crash, with the replication up again"),
         };
         words!(
@@ -187,40 +186,28 @@ async fn crash_of_one_node_loses_no_redlock(on: &Cluster, nodes: usize) -> Resul
     let seen = CrashCounts::of(on, nodes, Replication::CutBefore).await?;
     let holds = seen.alone.all_are_kept() && seen.lagging.all_are_kept();
     let Words { zh, en } = seen.words(Replication::CutBefore);
-    let words = words!(
-        "锁在 {nodes} 个节点上，其中一个有从节点。{zh}",
-        "Locks on {nodes} nodes, one of which has replicas. {en}"
-    );
+    let words =
+        words!("锁在 {nodes} 个节点上，其中一个有从节点。{zh}", "Locks on {nodes} nodes, one of which has replicas. {en}");
     Ok(Observation::holds(holds, words).value("redlock_in_a_crash", json!(seen)))
 }
 
 /// Claim: a crash loses a plain lock, and no Redlock on this many nodes.
-async fn crash_loses_locks_and_no_redlock(
-    on: &Cluster,
-    second: Replication,
-    nodes: usize,
-) -> Result<Observation, NoVerdict> {
+async fn crash_loses_locks_and_no_redlock(on: &Cluster, second: Replication, nodes: usize) -> Result<Observation, NoVerdict> {
     let lost = crash_of_primary_loses_locks(on, second).await?;
     Ok(lost.and(crash_of_one_node_loses_no_redlock(on, nodes).await?))
 }
 
 /// Holds locks on this many nodes while the first is killed.
 /// The first is the primary of a lab of its own; the others are nodes of the common lab.
-async fn hold_locks_through_crash(
-    on: &Cluster,
-    nodes: usize,
-    replication: Replication,
-) -> Result<LockCounts, NoVerdict> {
+async fn hold_locks_through_crash(on: &Cluster, nodes: usize, replication: Replication) -> Result<LockCounts, NoVerdict> {
     /// How long the primary is cut off before it is killed: long enough for many locks of which the replicas do not hear.
     const LAG: Duration = Duration::from_secs(1);
     let lab = OwnLab::start(on, SENTINELS).await?;
     let own = &lab.cluster;
     let group = ask_sentinel(own, "name").await?;
     let others = on.servers()?.redis.iter().skip(1).take(nodes - 1);
-    let others: Vec<_> = others
-        .map(|node| RedisClient::new(RedisOptions::new(&node.url)))
-        .collect::<Result<_, _>>()
-        .map_err(NoVerdict::failed)?;
+    let others: Vec<_> =
+        others.map(|node| RedisClient::new(RedisOptions::new(&node.url))).collect::<Result<_, _>>().map_err(NoVerdict::failed)?;
     let all = || Ok::<_, NoVerdict>(LockClients([&[connect_to_group(own, &group, 0)?], &others[..]].concat()));
     let crash = async {
         if replication == Replication::CutBefore {
@@ -347,8 +334,7 @@ async fn set_min_replicas(on: &Cluster, count: MinReplicas) -> Result<(), NoVerd
 fn connect_to_group(on: &Cluster, group: &str, replicas: u32) -> Result<RedisClient, NoVerdict> {
     let at = on.servers()?;
     let sentinels = at.sentinels.iter().map(|one| one.url.as_str());
-    let options =
-        RedisOptions::new(at.first_redis()).sentinels(sentinels, group).wait_replicas(Replicas::AtLeast(replicas));
+    let options = RedisOptions::new(at.first_redis()).sentinels(sentinels, group).wait_replicas(Replicas::AtLeast(replicas));
     RedisClient::new(options).map_err(NoVerdict::failed)
 }
 

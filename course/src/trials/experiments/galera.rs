@@ -191,12 +191,8 @@ async fn run_read_then_write(on: &Cluster, snapshot_isolation: SnapshotIsolation
         let isolation = format!("SET SESSION innodb_snapshot_isolation = {snapshot_isolation:?}");
         if let Some(error) = error_number(node.execute(isolation.as_str()).await)? {
             return Err(NoVerdict::unavailable(
-                format!(
-                    "这个版本的 MariaDB 没有 innodb_snapshot_isolation（错误 {error}）：要 10.6.18、10.11.8 或更新"
-                ),
-                format!(
-                    "this MariaDB has no innodb_snapshot_isolation (error {error}): it takes 10.6.18, 10.11.8 or newer"
-                ),
+                format!("这个版本的 MariaDB 没有 innodb_snapshot_isolation（错误 {error}）：要 10.6.18、10.11.8 或更新"),
+                format!("this MariaDB has no innodb_snapshot_isolation (error {error}): it takes 10.6.18, 10.11.8 or newer"),
             ));
         }
         let (begun, mut done) = (Instant::now(), CommitCounts::default());

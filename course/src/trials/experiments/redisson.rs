@@ -42,8 +42,7 @@ async fn waiter_sleeps_until_lease_ends(on: &Cluster, strategy: &str, lock: &str
     let waiting = Duration::from_millis(LEFT_MS - 250);
     let asked = tries.iter().filter(|at| **at < waiting).count();
     let waited = answer["waited_ms"].as_u64().unwrap_or_default();
-    let left =
-        watch_lease(product.buy(on.one_instance(), strategy, "&lease_ms=1500&hold_ms=4000"), &mut redis, &key).await?;
+    let left = watch_lease(product.buy(on.one_instance(), strategy, "&lease_ms=1500&hold_ms=4000"), &mut redis, &key).await?;
     product.remove().await?;
     let renewed = count_renewals(&left);
     let words = words!(

@@ -167,11 +167,7 @@ impl<'a> Contest<'a> {
 }
 
 /// Tries a fault of the holder on several locks at once; all holders are on one instance. Server faults do nothing.
-async fn try_fault_of_holder(
-    on: &Cluster,
-    locks: &[&'static str],
-    fault: LockFault,
-) -> Result<Vec<LockResult>, NoVerdict> {
+async fn try_fault_of_holder(on: &Cluster, locks: &[&'static str], fault: LockFault) -> Result<Vec<LockResult>, NoVerdict> {
     let contests = try_join_all(locks.iter().map(|lock| Contest::new(on, lock))).await?;
     let holder = on.servers()?.instances.last();
     let holder = holder.map_or("", |instance| instance.name.as_str());
@@ -206,12 +202,7 @@ async fn try_fault_of_holder(
 }
 
 /// Kills the server of a lock while the lock is held. `lags`: the replica of Redis is cut off before the lock is taken.
-async fn try_fault_of_server(
-    own: &OwnLab,
-    lock: &'static str,
-    fault: LockFault,
-    lags: bool,
-) -> Result<LockResult, NoVerdict> {
+async fn try_fault_of_server(own: &OwnLab, lock: &'static str, fault: LockFault, lags: bool) -> Result<LockResult, NoVerdict> {
     let on = &own.cluster;
     let server = own.leader(match lock {
         "redis-lock" => BrokenServer::Redis,
@@ -274,10 +265,7 @@ async fn rank_stores_by_failures(on: &Cluster, faults: [LockFault; 4]) -> Result
     let at_lag = lagging.words("redis-lock");
     all.push(Words::new(
         format!("Redis 的服务器被杀、不再回来，而复制在加锁之前已经切断：{}。", at_lag.zh),
-        format!(
-            "With the server of Redis killed for good, and its replica cut off before the lock was taken: {}.",
-            at_lag.en
-        ),
+        format!("With the server of Redis killed for good, and its replica cut off before the lock was taken: {}.", at_lag.en),
     ));
     all.push(words!(
         "四种故障里，超卖或者一直拿不到的：ZooKeeper {zookeeper} 种，Redis {redis} 种（复制先切断就是 {redis_lagging} 种），数据库 {mysql} 种。",

@@ -162,10 +162,7 @@ async fn compare_equal_and_random_delays(on: &Cluster, of_second_group: Delay) -
     .await?;
     let told = explain_ratio(RatioClaim::Faster, ratio, 0);
     let words = Words::new(
-        format!(
-            "三个客户端同时抢五个节点：延迟相同再试，{equal:.1} 轮才有一个拿到多数；随机延迟，{random:.1} 轮：{}",
-            told.zh
-        ),
+        format!("三个客户端同时抢五个节点：延迟相同再试，{equal:.1} 轮才有一个拿到多数；随机延迟，{random:.1} 轮：{}", told.zh),
         format!(
             "Three clients after five nodes at once: where all wait equally long, one has most of them after {equal:.1} rounds; where each waits at random, after {random:.1}: {}",
             told.en

@@ -56,17 +56,13 @@ impl StreamFigures {
 
 /// Claim: throughput is concurrency divided by the mean response time. This holds if no more requests come than can be served, and
 /// not while a queue grows.
-async fn throughput_is_concurrency_by_response_time(
-    on: &Cluster,
-    streams: &[PurchaseStream],
-) -> Result<Observation, NoVerdict> {
+async fn throughput_is_concurrency_by_response_time(on: &Cluster, streams: &[PurchaseStream]) -> Result<Observation, NoVerdict> {
     let mut flows = Vec::new();
     for stream in streams {
         flows.push((stream, measure_stream(on, *stream).await?));
     }
-    let each = |of: fn(&(&PurchaseStream, StreamFigures)) -> Words| {
-        Words::join(&flows.iter().map(of).collect::<Vec<_>>(), ["；", "; "])
-    };
+    let each =
+        |of: fn(&(&PurchaseStream, StreamFigures)) -> Words| Words::join(&flows.iter().map(of).collect::<Vec<_>>(), ["；", "; "]);
     let Words { zh, en } = each(|(stream, flow)| {
         let StreamFigures { per_second, under_way, mean_s } = flow;
         words!(

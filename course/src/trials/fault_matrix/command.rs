@@ -34,8 +34,7 @@ pub(crate) struct Args {
 /// Parses the id of an engine; clap suggests the nearest for a mistyped one.
 fn engine_parser() -> impl TypedValueParser<Value = &'static Engine> {
     let find = |id: String| ENGINES.iter().find(|engine| engine.id == id);
-    PossibleValuesParser::new(ENGINES.iter().map(|engine| engine.id))
-        .map(move |id| find(id).expect("it is one of them"))
+    PossibleValuesParser::new(ENGINES.iter().map(|engine| engine.id)).map(move |id| find(id).expect("it is one of them"))
 }
 
 impl Outputs for Args {

@@ -187,9 +187,7 @@ impl Engine {
         let strategy = stock::find(slug).map(|strategy| (strategy.spec.promise, strategy.spec.store));
         match strategy.or(step) {
             Some((Promise::Safe, store)) => store == Store::MySql || fault == Fault::None || self.id != SENTINELS_ID,
-            Some((Promise::Lease, _)) => {
-                fault == Fault::None && (self.id != GALERA_EACH_ID || slug != "mysql-named-lock")
-            }
+            Some((Promise::Lease, _)) => fault == Fault::None && (self.id != GALERA_EACH_ID || slug != "mysql-named-lock"),
             _ => false,
         }
     }
@@ -258,10 +256,8 @@ impl FaultResult {
     /// Compares the buyers' answers with a voucher's orders. An answered order that is not there is lost; a second order of
     /// a user or a number, or one beyond the pieces, is doubled.
     fn of_orders(told: &BuyerAnswers, records: &VoucherRecords) -> Self {
-        let answers = OrderAnswers {
-            orders: told.orders.clone(),
-            unknown: u64::try_from(told.counts.unknown).unwrap_or_default(),
-        };
+        let answers =
+            OrderAnswers { orders: told.orders.clone(), unknown: u64::try_from(told.counts.unknown).unwrap_or_default() };
         let report = check_orders(records, Some(&answers));
         let lost = signed(report.lost_orders);
         let vanished = i64::try_from(report.unasked_orders).unwrap_or(i64::MAX);
@@ -348,17 +344,10 @@ mod tests {
     fn orders_that_are_not_as_they_were_answered_are_refused() {
         let order = |order_id, user_id| VoucherOrder { order_id, user_id };
         let cell = |records: &[VoucherOrder], unknown| {
-            let told = BuyerAnswers {
-                counts: counts(2, unknown),
-                orders: vec![order(1, 10), order(2, 20)],
-                ..BuyerAnswers::default()
-            };
-            let records = VoucherRecords {
-                pieces: 100,
-                stock: 100 - signed(records.len()),
-                redis_stock: None,
-                orders: records.to_vec(),
-            };
+            let told =
+                BuyerAnswers { counts: counts(2, unknown), orders: vec![order(1, 10), order(2, 20)], ..BuyerAnswers::default() };
+            let records =
+                VoucherRecords { pieces: 100, stock: 100 - signed(records.len()), redis_stock: None, orders: records.to_vec() };
             FaultResult { promises: true, without_service_ms: Some(7), ..FaultResult::of_orders(&told, &records) }
         };
         let [first, second, third] = [order(1, 10), order(2, 20), order(3, 30)];

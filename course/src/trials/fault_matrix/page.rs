@@ -68,9 +68,7 @@ fn conditions(found: &Matrix, lang: Lang) -> String {
     let [date, commit, cpu, cores, kernel] = ["date", "commit", "cpu", "cores", "kernel"].map(said);
     match lang {
         Lang::Zh => {
-            format!(
-                "{date}，提交 {commit}；{cpu}，{cores} 核，所有进程共用，Linux {kernel}。每格一次，时间只作参考。\n"
-            )
+            format!("{date}，提交 {commit}；{cpu}，{cores} 核，所有进程共用，Linux {kernel}。每格一次，时间只作参考。\n")
         }
         Lang::En => format!(
             "{date}, commit {commit}; {cpu}, {cores} cores that all processes share, Linux {kernel}. Each cell once: the times are no measurements.\n"

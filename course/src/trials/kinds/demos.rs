@@ -24,8 +24,7 @@ pub(super) async fn second_request_waits(on: &Cluster, paths: [&str; 2]) -> Resu
     let (first, second) = try_join(on.answer(Method::GET, &first), later).await?;
     let statuses = [first.0, second.0];
     let waited = second.1["waited_ms"].as_u64() >= Some(WORK_MS / 4);
-    let (zh, en) =
-        if waited { ("等第一个做完才进去", "waited for the first") } else { ("没有等", "did not wait") };
+    let (zh, en) = if waited { ("等第一个做完才进去", "waited for the first") } else { ("没有等", "did not wait") };
     let words = words!(
         "两个实例上各一个：都是 {statuses:?}，第二个{zh}。",
         "One on each of two instances: {statuses:?}; the second {en}."

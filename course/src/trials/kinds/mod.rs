@@ -72,9 +72,7 @@ async fn run_kind(on: &Cluster, lesson: &Lesson, run: &'static Run) -> Result<Ob
     match run {
         Run::All(_) => Err(NoVerdict::failed("a list stands in a list")),
         Run::Replay => flaw_and_cure(on, lesson.id, [false, true]).await,
-        Run::Exact { strategy, on: targets, threads, loops } => {
-            sells_exactly(on, strategy, targets, *threads, *loops).await
-        }
+        Run::Exact { strategy, on: targets, threads, loops } => sells_exactly(on, strategy, targets, *threads, *loops).await,
         Run::Oversells { strategy, on: target } => oversells(on, strategy, *target).await,
         Run::Compared { first, second, says, otherwise } => compare_rates(on, *first, *second, *says, *otherwise).await,
         Run::RetriesGrow(strategy) => retries_grow(on, strategy).await,
@@ -245,8 +243,7 @@ mod tests {
 
     #[test]
     fn a_small_oversale_is_not_one_by_far() {
-        for (sold, gone, far) in
-            [(5000, 4999, false), (5000, 4501, false), (5000, 4500, true), (5000, 130, true), (0, 0, false)]
+        for (sold, gone, far) in [(5000, 4999, false), (5000, 4501, false), (5000, 4500, true), (5000, 130, true), (0, 0, false)]
         {
             assert_eq!(oversells_by_far(sold, gone), far, "{sold} {gone}");
         }

@@ -26,10 +26,7 @@ pub(super) async fn crowd_gets_verdict(
     let place = target.words();
     let words = Words::new(
         format!("{step}，{}：{pieces} 件，{written} 单，超卖 {oversold} 件，重复的 {twice} 单。", place.zh),
-        format!(
-            "{step} on {}: {pieces} pieces, {written} orders, {oversold} oversold, {twice} beyond a user's first.",
-            place.en
-        ),
+        format!("{step} on {}: {pieces} pieces, {written} orders, {oversold} oversold, {twice} beyond a user's first.", place.en),
     );
     let figures = json!({
         "placed": row.counts.sold,

@@ -82,10 +82,7 @@ impl<'a> CourseReport<'a> {
         let mut plays = Vec::new();
         let part = |chapter: &'static Chapter| {
             let lessons = results.lessons.iter().filter(|tried| tried.chapter == chapter.id);
-            ChapterReport {
-                chapter,
-                lessons: lessons.filter_map(|tried| LessonReport::of(tried, &mut plays)).collect(),
-            }
+            ChapterReport { chapter, lessons: lessons.filter_map(|tried| LessonReport::of(tried, &mut plays)).collect() }
         };
         let chapters = ALL.iter().map(part).filter(|part| !part.lessons.is_empty()).collect();
         // An event must not end the script element.

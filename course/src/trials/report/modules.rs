@@ -5,8 +5,7 @@ use std::collections::BTreeSet;
 
 /// This module and all that it imports. Nothing in it ends a script element.
 pub(super) fn script(module: &str) -> String {
-    let script =
-        link(&[module.to_owned()], &BTreeSet::new(), |path, _| unreachable!("a report needs no other file, as {path}"));
+    let script = link(&[module.to_owned()], &BTreeSet::new(), |path, _| unreachable!("a report needs no other file, as {path}"));
     script.replace("</", r"<\/")
 }
 

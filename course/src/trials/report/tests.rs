@@ -71,8 +71,7 @@ fn page() -> String {
         per_sec: Spread::from_values([900.0, 1100.0]),
     };
     let (first, second) = (rated(Target::Three), rated(Target::One));
-    let ratio =
-        Ratio { first, second, ratio: Spread::from_values([0.9, 1.2, 1.5]), failed: 0, says: RatioClaim::Faster };
+    let ratio = Ratio { first, second, ratio: Spread::from_values([0.9, 1.2, 1.5]), failed: 0, says: RatioClaim::Faster };
     let cure = PlayedRace { cured: true, ..race() };
     let sold = |mut seen: Observation| {
         seen.figures.sales = vec![sale(0), sale(4870)];
@@ -108,9 +107,7 @@ fn the_pages_own_timeline_draws_the_races_in_both_languages() {
     for (checked, words) in
         [("zh", ["删掉了 B 的锁", "unheard-of &lt;b&gt;"]), ("en", ["deletes the lock of B", "unheard-of &lt;b&gt;"])]
     {
-        let page = page()
-            .replace(" checked>", ">")
-            .replace(&format!("id=\"{checked}\""), &format!("id=\"{checked}\" checked"));
+        let page = page().replace(" checked>", ">").replace(&format!("id=\"{checked}\""), &format!("id=\"{checked}\" checked"));
         let file = folder.join(format!("{checked}.html"));
         std::fs::write(&file, page).unwrap();
         let drawn = dom(&file, folder);

@@ -18,11 +18,8 @@ fn users_of(pid: u32) -> Vec<String> {
 /// Only root can make such a folder for others, and only root's servers would run as another user.
 #[tokio::test]
 async fn in_a_closed_folder_servers_run_as_the_user() {
-    let closed = tempfile::Builder::new()
-        .prefix("oversell-closed-")
-        .permissions(Permissions::from_mode(0o700))
-        .tempdir()
-        .unwrap();
+    let closed =
+        tempfile::Builder::new().prefix("oversell-closed-").permissions(Permissions::from_mode(0o700)).tempdir().unwrap();
     let lab = start(Options { dir: Some(closed.path().join("lab")), ..one_redis() }).await;
     let us = nix::unistd::geteuid();
     assert_eq!(users_of(lab.pid("redis").unwrap()), vec![us.to_string(); 4]);
@@ -58,8 +55,7 @@ async fn mysql_has_the_promised_settings_and_touches_no_files() {
     let error = sqlx::query(&query).execute(&mut connection).await.unwrap_err().to_string();
     assert!(error.contains("--secure-file-priv"), "{error}");
     assert!(!target.exists());
-    let read: Option<String> =
-        sqlx::query_scalar("SELECT LOAD_FILE('/etc/hostname')").fetch_one(&mut connection).await.unwrap();
+    let read: Option<String> = sqlx::query_scalar("SELECT LOAD_FILE('/etc/hostname')").fetch_one(&mut connection).await.unwrap();
     assert_eq!(read, None);
     let folder = query_text(url, "SELECT CAST(@@secure_file_priv AS CHAR)").await;
     assert_eq!(std::fs::read_dir(folder).unwrap().count(), 0, "the only folder that it may read is empty");
@@ -97,8 +93,7 @@ async fn console_lines_carry_the_instance_name_and_logs_stay_out() {
     let (console, mut lines) = tokio::sync::mpsc::unbounded_channel();
     // This program stands for an instance: it prints two lines, logs one, and ends.
     let program = dir.join("talker");
-    std::fs::write(&program, "#!/bin/sh\necho '12:01:02.345 小明 测试读锁。。。。'\necho second\necho logged >&2\n")
-        .unwrap();
+    std::fs::write(&program, "#!/bin/sh\necho '12:01:02.345 小明 测试读锁。。。。'\necho second\necho logged >&2\n").unwrap();
     std::fs::set_permissions(&program, Permissions::from_mode(0o755)).unwrap();
     let options = Options {
         instance_ports: vec![0],
@@ -188,12 +183,9 @@ async fn a_redis_without_a_movable_clock_does_not_stop_the_lab() {
     );
     std::fs::write(&program, text).unwrap();
     std::fs::set_permissions(&program, Permissions::from_mode(0o755)).unwrap();
-    let lab = start(Options {
-        links: true,
-        servers: Servers { redis_server: Some(program), ..Servers::default() },
-        ..one_redis()
-    })
-    .await;
+    let lab =
+        start(Options { links: true, servers: Servers { redis_server: Some(program), ..Servers::default() }, ..one_redis() })
+            .await;
     let [why] = lab.unavailable_lessons() else { panic!("{:?}", lab.unavailable_lessons()) };
     assert!(why.contains("clock") && why.contains("signal: 11 (SIGSEGV)"), "{why}");
     let refused = lab.jump("redis", Duration::from_secs(1)).await;
@@ -207,11 +199,8 @@ async fn galera_on_mysql_is_refused_before_anything_starts() {
     let program = folder.path().join("mysqld");
     std::fs::write(&program, "#!/bin/sh\necho mysqld Ver 9.7.4 for Linux\n").unwrap();
     std::fs::set_permissions(&program, Permissions::from_mode(0o755)).unwrap();
-    let options = Options {
-        galera: 3,
-        servers: Servers { mysql_server: Some(program), ..Servers::default() },
-        ..Options::default()
-    };
+    let options =
+        Options { galera: 3, servers: Servers { mysql_server: Some(program), ..Servers::default() }, ..Options::default() };
     let refused = Lab::start(options).await.unwrap_err().to_string();
     assert!(refused.contains("only MariaDB"), "{refused}");
 }

@@ -20,8 +20,7 @@ use tokio::time::timeout;
 use zookeeper_client::Error;
 
 /// The broken rule if an owner that reads asks for the write lock.
-const UPGRADE_RULE: &str =
-    "its owner reads and cannot write before it has given that back: two of them would wait for ever";
+const UPGRADE_RULE: &str = "its owner reads and cannot write before it has given that back: two of them would wait for ever";
 
 /// A lock's handle: where it queues, by which recipe, and for whom.
 #[derive(Debug, Clone)]

@@ -94,10 +94,7 @@ impl Node {
         loop {
             let NodeAddress { session, directory, prefix, name } = &mut self.address;
             let mode = if name.is_some() { CreateMode::Ephemeral } else { CreateMode::EphemeralSequential };
-            match session
-                .create(&format!("{directory}/{prefix}"), session.data.as_bytes(), &session.options(mode))
-                .await
-            {
+            match session.create(&format!("{directory}/{prefix}"), session.data.as_bytes(), &session.options(mode)).await {
                 Ok((stat, number)) => {
                     name.get_or_insert_with(|| format!("{prefix}{number}"));
                     return Ok(fence_of_zxid(stat.czxid));

@@ -118,12 +118,7 @@ pub(in crate::zk) async fn queue_and_wait(
 }
 
 /// Makes a node and waits for its turn, within one session; deletes it if the wait ended first.
-async fn queue_once(
-    session: Arc<Session>,
-    queue: &Arc<QueueView>,
-    recipe: &Recipe,
-    wait: Wait,
-) -> Result<QueueOutcome, Error> {
+async fn queue_once(session: Arc<Session>, queue: &Arc<QueueView>, recipe: &Recipe, wait: Wait) -> Result<QueueOutcome, Error> {
     let mut node = Node::sequential(session.clone(), &queue.root, recipe.marker);
     let fence = node.create().await?;
     let own = NodePlace::of(node.name(), recipe.markers);
@@ -252,20 +247,12 @@ impl QueueWaiter<'_> {
 }
 
 /// Returns the name of the first node in a directory's queue, as of a moment ago; `None` if there is none.
-pub(in crate::zk) async fn first_node(
-    session: &Session,
-    directory: &str,
-    markers: &[&str],
-) -> Result<Option<String>, Error> {
+pub(in crate::zk) async fn first_node(session: &Session, directory: &str, markers: &[&str]) -> Result<Option<String>, Error> {
     Ok(list_nodes(session, directory).await?.into_iter().min_by_key(|name| NodePlace::of(name, markers)))
 }
 
 /// Returns the first node's name with its data, and no lease; `None` if there is no node.
-pub(in crate::zk) async fn holder(
-    zk: &ZkClient,
-    directory: &str,
-    markers: &[&str],
-) -> Result<Option<Holder>, LockError> {
+pub(in crate::zk) async fn holder(zk: &ZkClient, directory: &str, markers: &[&str]) -> Result<Option<Holder>, LockError> {
     repeat_request(zk, directory, |session| async move {
         while let Some(name) = first_node(&session, directory, markers).await? {
             let data = session.get_data(&format!("{directory}/{name}")).await;
@@ -328,8 +315,7 @@ mod tests {
             lists_again: true,
             hold_kind: HoldKind::Exclusive,
         };
-        const READ: Recipe =
-            Recipe { marker: "R-", waits_for: |name| name.contains("W-"), hold_kind: HoldKind::Shared, ..WRITE };
+        const READ: Recipe = Recipe { marker: "R-", waits_for: |name| name.contains("W-"), hold_kind: HoldKind::Shared, ..WRITE };
         // The queue; the nodes that a reader's and a writer's `force_unlock` deletes.
         for (queue, readers, writers) in [
             ("", "", ""),

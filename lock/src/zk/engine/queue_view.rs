@@ -149,11 +149,7 @@ impl QueueView {
 
     /// The state of the nearest waiter of this process that is before `own` and that `own` waits for; `None` if there is none.
     /// One that holds already is skipped: `predecessor_of` finds it.
-    pub(super) fn own_waiter_before(
-        &self,
-        own: &NodePlace,
-        waits_for: WaitsFor,
-    ) -> Option<watch::Receiver<ContenderState>> {
+    pub(super) fn own_waiter_before(&self, own: &NodePlace, waits_for: WaitsFor) -> Option<watch::Receiver<ContenderState>> {
         let contents = self.contents.lock();
         let mut before = contents.own.range(..own).rev();
         let waits = |state: &watch::Receiver<ContenderState>| *state.borrow() == ContenderState::Waiting;

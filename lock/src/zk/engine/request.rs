@@ -7,8 +7,7 @@
 //! Next to read: `../client.rs`.
 
 use super::{
-    Wait, check_path, errors_to_none, is_session_over, is_unanswered, session::Session, to_lock_error,
-    unavailable_error,
+    Wait, check_path, errors_to_none, is_session_over, is_unanswered, session::Session, to_lock_error, unavailable_error,
 };
 use crate::{LockError, zk::ZkClient};
 use std::{sync::Arc, time::Duration};

@@ -136,12 +136,7 @@ impl<C: ConnectionLike + Send> ConnectionLike for Repeating<C> {
         })
     }
 
-    fn req_packed_commands<'a>(
-        &'a mut self,
-        commands: &'a Pipeline,
-        offset: usize,
-        count: usize,
-    ) -> RedisFuture<'a, Vec<Value>> {
+    fn req_packed_commands<'a>(&'a mut self, commands: &'a Pipeline, offset: usize, count: usize) -> RedisFuture<'a, Vec<Value>> {
         self.0.req_packed_commands(commands, offset, count)
     }
 
@@ -277,11 +272,7 @@ async fn in_a_broken_cluster_nothing_is_sent_again(_: &Redis) -> Result {
     caught(twin, "more than")
 }
 
-async fn counts_right<C: ConnectionLike + Send>(
-    cluster: &OwnCluster,
-    mut connection: C,
-    sent: impl Fn(&C) -> usize,
-) -> Result {
+async fn counts_right<C: ConnectionLike + Send>(cluster: &OwnCluster, mut connection: C, sent: impl Fn(&C) -> usize) -> Result {
     const ROUNDS: usize = 12;
     let name = name();
     let node = &cluster.nodes[cluster.owner(&name).await?];
@@ -388,16 +379,10 @@ struct Object {
     recorder: Arc<Recorder>,
 }
 
-async fn disturbed(
-    cluster: &OwnCluster,
-    clients: &[RedisClient],
-    kinds: &[usize],
-    faults: &[Fault],
-) -> Result<Verdict> {
+async fn disturbed(cluster: &OwnCluster, clients: &[RedisClient], kinds: &[usize], faults: &[Fault]) -> Result<Verdict> {
     let promise = Promise { permits: 0, members: 0, answer: SOON * 3, news: BUSY * 2 };
-    let objects: Vec<_> = (0..8)
-        .map(|n| Object { name: name(), kind: kinds[n % kinds.len()], recorder: Recorder::new(promise) })
-        .collect();
+    let objects: Vec<_> =
+        (0..8).map(|n| Object { name: name(), kind: kinds[n % kinds.len()], recorder: Recorder::new(promise) }).collect();
     let (over, holds, asked) = (AtomicBool::new(false), AtomicUsize::new(0), AtomicUsize::new(0));
     let tasks = (0..4 * clients.len()).map(async |n| {
         let client = &clients[n % clients.len()];

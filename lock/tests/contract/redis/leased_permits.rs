@@ -29,11 +29,7 @@ async fn wait_until_permit_lost(permit: &Permit) -> Result {
 }
 
 /// A holder that dies with its process, here with its client's runtime: nothing renews its permits, and nothing releases them.
-async fn die_with(
-    permits: u32,
-    semaphore: impl FnOnce(RedisClient) -> RedisSemaphore + Send + 'static,
-    host: String,
-) -> Result {
+async fn die_with(permits: u32, semaphore: impl FnOnce(RedisClient) -> RedisSemaphore + Send + 'static, host: String) -> Result {
     let dies = move || {
         let runtime = tokio::runtime::Builder::new_current_thread();
         let runtime = { runtime }.enable_all().build()?;

@@ -43,11 +43,9 @@ use tokio::sync::OnceCell;
 const PLAIN: &[Capability] = &[Contract, OneServer, Losable];
 
 static KINDS: &[Kind<Redis>] = &[
-    Kind::new(
-        "redis",
-        &[Contract, OneServer, Losable, Leased, Reentrant, Layered, Shown],
-        |client: &RedisClient, name, ask| asked!(client.lock(name), ask).boxed(),
-    )
+    Kind::new("redis", &[Contract, OneServer, Losable, Leased, Reentrant, Layered, Shown], |client: &RedisClient, name, ask| {
+        asked!(client.lock(name), ask).boxed()
+    })
     .shows(|client: &RedisClient, name| operator!(client.lock(name))),
     Kind::once_more(
         "redis_fenced",

@@ -215,8 +215,7 @@ async fn a_silent_connection_that_stays_costs_the_lease(redis: &Redis) -> Result
     let url = format!("redis://{}/?protocol=resp3", mute.address());
     let connection = ::redis::Client::open(url.as_str())?;
     // By default a connection is given up after a second, which a busy machine may need.
-    let config =
-        ::redis::AsyncConnectionConfig::new().set_connection_timeout(Some(SOON)).set_response_timeout(Some(SOON));
+    let config = ::redis::AsyncConnectionConfig::new().set_connection_timeout(Some(SOON)).set_response_timeout(Some(SOON));
     let connection = (connection.get_multiplexed_async_connection_with_config(&config)).await?;
     let process = RedisClient::over(connection, RedisOptions::new(url).timeout(LIMIT))?;
     let lease = Lease::Watchdog(Duration::from_secs(5));

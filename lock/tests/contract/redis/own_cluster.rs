@@ -59,14 +59,7 @@ impl OwnCluster {
             let id = own.arg("MYID").query_async(&mut connection).await?;
             // Numbers of their own, or two of them would have to agree on new ones.
             let epoch = (n + 1).to_string();
-            cluster.nodes.push(ClusterNode {
-                url,
-                id,
-                way,
-                ports,
-                server: Mutex::new(server),
-                outsider: OnceCell::new(),
-            });
+            cluster.nodes.push(ClusterNode { url, id, way, ports, server: Mutex::new(server), outsider: OnceCell::new() });
             cluster.nodes[n].ask::<()>(&["CLUSTER", "SET-CONFIG-EPOCH", &epoch]).await?;
             let [port, bus] = cluster.nodes[n].numbers();
             let meet = ["CLUSTER", "MEET", "127.0.0.1", &port, &bus];
@@ -165,11 +158,7 @@ impl OwnCluster {
         let pattern = format!("*{name}*");
         let each = self.nodes.iter().map(async |node| {
             let role: String = node.ask(&["INFO", "replication"]).await?;
-            if role.contains("role:master") {
-                node.ask::<Vec<String>>(&["KEYS", &pattern]).await
-            } else {
-                Ok(Vec::new())
-            }
+            if role.contains("role:master") { node.ask::<Vec<String>>(&["KEYS", &pattern]).await } else { Ok(Vec::new()) }
         });
         let keys = join_all(each).await.into_iter().flatten().flatten();
         keys.collect()

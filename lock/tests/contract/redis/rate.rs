@@ -23,11 +23,7 @@ fn most_in_a_window(mut admitted: Vec<AdmissionTimes>) -> usize {
 }
 
 /// Six processes with five clients each ask as fast as they can, until three times the rate were admitted.
-async fn storm(
-    redis: &Redis,
-    name: &str,
-    ask: impl AsyncFn(&RedisClient, &str) -> Result<bool>,
-) -> Result<Vec<AdmissionTimes>> {
+async fn storm(redis: &Redis, name: &str, ask: impl AsyncFn(&RedisClient, &str) -> Result<bool>) -> Result<Vec<AdmissionTimes>> {
     let (processes, ends) = (redis.clients(6).await, Instant::now() + 6 * INTERVAL);
     let admitted = RefCell::new(Vec::new());
     try_join_all((0..30).map(async |client| {

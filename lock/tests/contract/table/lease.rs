@@ -31,10 +31,7 @@ async fn the_row_of_a_dead_holder_is_swept_when_its_lease_has_ended(table: &Tabl
     let lock = pool.table_lease_lock(&ends).lease(LEASE);
     ensure_taken("before its lease has ended", lock.try_acquire().await)?;
     // Ends the lease now, however long the test took.
-    sqlx::query("UPDATE tb_lock SET expires_at = NOW(3) WHERE lock_name = ?")
-        .bind(&ends)
-        .execute(&mut outsider)
-        .await?;
+    sqlx::query("UPDATE tb_lock SET expires_at = NOW(3) WHERE lock_name = ?").bind(&ends).execute(&mut outsider).await?;
     let next = take(&lock).await?;
     let never = pool.table_lease_lock(&stays).acquire(SHORT).await;
     ensure_taken("beside a row without an end", never)?;
@@ -90,8 +87,7 @@ async fn deadlocked<T: Send + 'static>(
         run(insert, &format!("{n} of {name}")).await?;
     }
     // Locks the row by its number first and its name last: the opposite order of a search by name.
-    let id: i64 =
-        sqlx::query_scalar("SELECT id FROM tb_lock WHERE lock_name = ?").bind(name).fetch_one(&mut outsider).await?;
+    let id: i64 = sqlx::query_scalar("SELECT id FROM tb_lock WHERE lock_name = ?").bind(name).fetch_one(&mut outsider).await?;
     let by_number = "SELECT id FROM tb_lock WHERE id = ? FOR UPDATE";
     run(by_number, &id.to_string()).await?;
     let version: String = sqlx::query_scalar("SELECT VERSION()").fetch_one(&mut outsider).await?;

@@ -188,8 +188,7 @@ async fn a_row_whose_deletion_is_not_committed_is_taken(table: &Table) -> Result
 }
 
 /// Names that a collation may treat as equal.
-const ALIKE: [(&str, &str); 6] =
-    [("Stock", "stock"), ("a", "a "), ("é", "e"), ("ß", "s"), ("🍎", "🍌"), ("\u{e9}", "e\u{301}")];
+const ALIKE: [(&str, &str); 6] = [("Stock", "stock"), ("a", "a "), ("é", "e"), ("ß", "s"), ("🍎", "🍌"), ("\u{e9}", "e\u{301}")];
 
 /// In the migrations' table, and in the library's.
 #[apply(test!)]

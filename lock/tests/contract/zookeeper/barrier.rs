@@ -50,11 +50,7 @@ async fn a_wait_at_a_barrier_ends_and_leaves_nothing(zookeeper: &ZooKeeper) -> R
 }
 
 /// Opened and closed again, with the waiter's connection cut or not.
-async fn goes_through_a_moment(
-    zookeeper: &ZooKeeper,
-    cuts: bool,
-    wait: impl AsyncFn(&ZkClient, &str) -> Answer,
-) -> Result {
+async fn goes_through_a_moment(zookeeper: &ZooKeeper, cuts: bool, wait: impl AsyncFn(&ZkClient, &str) -> Answer) -> Result {
     let (name, process) = (name(), zookeeper.client().await);
     process.client.barrier(&name).set().await?;
     let mut waiter = pin!(wait(&process.client, &name));

@@ -103,8 +103,7 @@ async fn a_set_without_an_answer_is_unknown_and_not_repeated(zookeeper: &ZooKeep
     until("the loss is known", is_cut).await?;
     mute.mend();
     let answer = set.await;
-    let said =
-        matches!(&answer, Err(LockError::Unavailable { reason, .. }) if reason.to_string().contains("not known"));
+    let said = matches!(&answer, Err(LockError::Unavailable { reason, .. }) if reason.to_string().contains("not known"));
     ensure!(said, "without an answer: {answer:?}");
     connected(&process).await?;
     // The server answers a session in order, so no earlier request follows.

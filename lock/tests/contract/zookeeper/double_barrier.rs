@@ -157,8 +157,7 @@ async fn both_or_none(zookeeper: &ZooKeeper, enter: Enter) -> Result {
             (Ok(one), Ok(two)) if gives_up != GivesUp::BeforeTheOtherOpens => {
                 leave_together(&barrier, [one, two]).await?;
             }
-            (Err(LockError::Timeout { .. }), Err(LockError::Timeout { .. }))
-                if gives_up == GivesUp::BeforeTheOtherOpens => {}
+            (Err(LockError::Timeout { .. }), Err(LockError::Timeout { .. })) if gives_up == GivesUp::BeforeTheOtherOpens => {}
             other => bail!("not the same for both, {gives_up:?}: {other:?}"),
         }
     }

@@ -35,17 +35,13 @@ pub(crate) const CHROOT: &str = "/tests";
 pub(crate) const JAVA: &str = "_c_3f0c9a52-6f0e-4d0b-9a43-0d0c8f6a7b11-";
 
 static KINDS: &[Kind<ZooKeeper>] = &[
-    Kind::new(
-        "zookeeper",
-        &[Contract, OneServer, Losable, Reentrant, InTurn, Layered, Shown],
-        |member: &Member, name, ask| {
-            let lock = member.client.lock(name);
-            match ask.owner {
-                Some(owner) => lock.owner(owner).boxed(),
-                None => lock.boxed(),
-            }
-        },
-    )
+    Kind::new("zookeeper", &[Contract, OneServer, Losable, Reentrant, InTurn, Layered, Shown], |member: &Member, name, ask| {
+        let lock = member.client.lock(name);
+        match ask.owner {
+            Some(owner) => lock.owner(owner).boxed(),
+            None => lock.boxed(),
+        }
+    })
     .shows(|member: &Member, name| operator!(member.client.lock(name)))
     .queues(),
     // With an owner of its own, so that re-entry is tested too.

@@ -14,11 +14,7 @@ const VISIBLE_WAIT: Duration = Duration::from_secs(5);
 
 /// `n` contenders wait behind a holder, each in the process that `of` says, and enter `rounds` times each. Returns the
 /// requests, listings and notifications per section, of all processes together.
-async fn cost(
-    zookeeper: &ZooKeeper,
-    [contenders, rounds, processes]: [usize; 3],
-    of: fn(usize) -> usize,
-) -> Result<[f64; 3]> {
+async fn cost(zookeeper: &ZooKeeper, [contenders, rounds, processes]: [usize; 3], of: fn(usize) -> usize) -> Result<[f64; 3]> {
     let (name, outsider) = (name(), zookeeper.client().await);
     let holder = take(&outsider.lock(&name)).await?;
     let mut sides: Vec<(Wire, ZkClient)> = Vec::new();
@@ -58,9 +54,7 @@ async fn cost(
     let after = costs();
     zookeeper.gone(&name).await?;
     let costs = [0, 1, 2].map(|n| (after[n] - before[n]) as f64 / sections);
-    eprintln!(
-        "{contenders} waiters in {processes}: {costs:.2?} requests, listings, notifications a section; {rate:.0}/s"
-    );
+    eprintln!("{contenders} waiters in {processes}: {costs:.2?} requests, listings, notifications a section; {rate:.0}/s");
     Ok(costs)
 }
 

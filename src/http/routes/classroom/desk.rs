@@ -162,12 +162,8 @@ impl Class {
             *latest_number += 1;
         }
         let number = *latest_number;
-        let student = by_visitor.entry(visitor).or_insert_with(|| Student {
-            number,
-            who: None,
-            lesson,
-            last_sign: Instant::now(),
-        });
+        let student =
+            by_visitor.entry(visitor).or_insert_with(|| Student { number, who: None, lesson, last_sign: Instant::now() });
         (student.who, student.lesson, student.last_sign) = (who, lesson, Instant::now());
         Ok(())
     }

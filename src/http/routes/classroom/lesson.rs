@@ -62,10 +62,7 @@ pub(in crate::http) async fn show(
 /// Guesses how a lesson's race will end.
 #[utoipa::path(post, path = "/classroom/guesses", tag = "classroom", request_body = Guess,
     responses((status = 204, description = "All who watch are told")))]
-pub(in crate::http) async fn guess(
-    State(app): State<AppState>,
-    Json(Guess { lesson, who, guess }): Json<Guess>,
-) -> StatusCode {
+pub(in crate::http) async fn guess(State(app): State<AppState>, Json(Guess { lesson, who, guess }): Json<Guess>) -> StatusCode {
     let guess = guess.get().to_string();
     app.visits.report_lesson(VisitEventKind::Guess, Some(who.into_inner()), lesson, Some(guess));
     StatusCode::NO_CONTENT

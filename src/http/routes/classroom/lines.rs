@@ -94,8 +94,7 @@ pub(in crate::http) async fn type_line(
         run_in_shell(&run, &shell_path(), MAX_OUTPUT_BYTES, until).await
     });
     let ran = ran.await.map_err(|error| crate::error::Error::Internal(error.to_string()))?;
-    let ShellOutput { stdout, stderr } = ran.map_err(|error| {
-        Error::Domain(crate::error::Error::Unavailable { server: "bash", reason: error.to_string() })
-    })?;
+    let ShellOutput { stdout, stderr } =
+        ran.map_err(|error| Error::Domain(crate::error::Error::Unavailable { server: "bash", reason: error.to_string() }))?;
     Ok(axum::Json(LineOutput { expected: line.is_printed(&stdout), printed: stdout + &stderr }))
 }

@@ -20,9 +20,7 @@ pub(in crate::http) struct Address {
 fn check_url(url: &str, (): &()) -> garde::Result {
     match url.len() <= MAX_URL_BYTES && (url.starts_with("http://") || url.starts_with("https://")) {
         true => Ok(()),
-        false => Err(garde::Error::new(format!(
-            "must begin with http:// or https://, and have at most {MAX_URL_BYTES} bytes"
-        ))),
+        false => Err(garde::Error::new(format!("must begin with http:// or https://, and have at most {MAX_URL_BYTES} bytes"))),
     }
 }
 

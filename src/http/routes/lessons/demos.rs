@@ -108,11 +108,7 @@ async fn demo1(State(app): State<AppState>, Query(terms): Query<DemoTerms>, form
     responses((status = 200, description = "The work is done",
         content((String = "text/plain", example = "demo2"), (LessonBody = "application/json"))),
         (status = 409, description = "Another has the lock, and this request does not wait")))]
-async fn demo2(
-    State(app): State<AppState>,
-    Query(terms): Query<Demo2Terms>,
-    format: Format,
-) -> Result<Response, Error> {
+async fn demo2(State(app): State<AppState>, Query(terms): Query<Demo2Terms>, format: Format) -> Result<Response, Error> {
     let id = terms.id.unwrap_or_default();
     let job = terms.into_job(demo2::DEFAULT_WAIT);
     let found = demo2::visit(&app.ctx, &job, id).await.map_err(no_wait_error)?;
@@ -172,12 +168,7 @@ where
 }
 
 /// Reads the query into a job, for the layer and the handler behind it.
-async fn read_job<T: IntoJob>(
-    State(app): State<AppState>,
-    Query(terms): Query<T>,
-    mut request: Request,
-    next: Next,
-) -> Response {
+async fn read_job<T: IntoJob>(State(app): State<AppState>, Query(terms): Query<T>, mut request: Request, next: Next) -> Response {
     request.extensions_mut().insert(Arc::new(terms.into_job(app.ctx.config.default_wait())));
     next.run(request).await
 }

@@ -23,13 +23,7 @@ pub(in crate::http) struct LessonBody {
 }
 
 /// Answers a lesson that went as asked: its text, or its facts with what the job took.
-fn respond(
-    app: &AppState,
-    job: &Job,
-    format: Format,
-    object: &'static str,
-    Answer { text, facts }: Answer,
-) -> Response {
+fn respond(app: &AppState, job: &Job, format: Format, object: &'static str, Answer { text, facts }: Answer) -> Response {
     let took = JobSummary::new(app, AnswerOutcome::Done, object, job);
     format.answer(text, LessonBody { took, facts })
 }

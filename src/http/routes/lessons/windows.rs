@@ -57,8 +57,7 @@ async fn visit(
 ) -> Result<Response, Error> {
     check_product(&app.ctx, terms.stock_id()).await?;
     let wait = window.wait.unwrap_or(app.ctx.config.default_wait());
-    let job =
-        app.with_visit(terms.job(wait, window.stay.map_or(Duration::ZERO, |stay| stay())), window.path, window.object);
+    let job = app.with_visit(terms.job(wait, window.stay.map_or(Duration::ZERO, |stay| stay())), window.path, window.object);
     let answer = (window.visit)(&app.ctx, &job).await?;
     Ok(respond(&app, &job, format, window.object, answer))
 }

@@ -53,8 +53,7 @@ pub(in crate::http) async fn herd(
     Query(size): Query<HerdQuery>,
     format: Format,
 ) -> Result<Response, Error> {
-    let waiters =
-        size.waiters.map_or(DEFAULT_WAITERS, |waiters| u16::try_from(waiters.get()).unwrap_or(DEFAULT_WAITERS));
+    let waiters = size.waiters.map_or(DEFAULT_WAITERS, |waiters| u16::try_from(waiters.get()).unwrap_or(DEFAULT_WAITERS));
     let herd = zk_herd::compare(&app.ctx, waiters, app.ctx.config.default_wait()).await?;
     let (parent, predecessor) = (&herd.watch_parent, &herd.watch_predecessor);
     let releases = parent.0.len();
