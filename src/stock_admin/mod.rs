@@ -40,6 +40,8 @@ const READ_STOCK: &str = "/*M!100100 SET STATEMENT wsrep_sync_wait = 1 FOR */ SE
 /// Makes the row of a product, or sets its count and raises its version.
 const PUT_STOCK: &str = "INSERT INTO db_stock (id, product_code, stock_code, count) VALUES (?, ?, '001', ?) \
                    ON DUPLICATE KEY UPDATE count = VALUES(count), version = version + 1";
+/// The product of which it is counted what resets have put in.
+const COUNTED_PRODUCT: i64 = 1;
 /// What a reset finds in MySQL, and what nobody takes from meanwhile: the row, then its buckets.
 const LOCK_STOCK: [&str; 2] = [
     "SELECT CAST(count AS SIGNED) FROM db_stock WHERE id = ? FOR UPDATE",
@@ -226,7 +228,7 @@ async fn set_and_clear(
             None => StockRowChange::Delete,
         };
         let put = reset_rows(conn, stock_id, stock_row, names.includes_fence(), &rows).await?;
-        if stock_id == 1 {
+        if stock_id == COUNTED_PRODUCT {
             ctx.local.of::<PutPieces>().mysql.fetch_add(put, Ordering::Relaxed);
         }
     }
@@ -255,7 +257,8 @@ async fn set_and_clear(
             let locks = clear::unlock_commands(&mut redis, &keys).await?;
             let parts: Vec<_> = stock.into_iter().chain(locks).collect();
             let answers = clear::execute(&mut redis, &parts, &mut changed).await?;
-            if let (Some(count), Some(found), 1) = (count.filter(|_| sets(Store::Redis)), answers.first(), stock_id) {
+            if let (Some(count), Some(found), COUNTED_PRODUCT) = (count.filter(|_| sets(Store::Redis)), answers.first(), stock_id)
+            {
                 let found: (Option<i64>,) = redis::from_redis_value(found.clone()).unwrap_or_default();
                 ctx.local.of::<PutPieces>().redis.fetch_add(count - found.0.unwrap_or(0), Ordering::Relaxed);
             }
@@ -306,8 +309,9 @@ async fn reset_rows(
 ) -> Result<i64, Error> {
     within_limit(Server::MySql, conn.execute("START TRANSACTION")).await??;
     let mut put = 0;
-    if let StockRowChange::Set(count) = stock_row {
-        put = count;
+    // Of a product that is new, the locks would be of gaps, in which two resets wait for each other.
+    if let (StockRowChange::Set(count), COUNTED_PRODUCT) = (&stock_row, stock_id) {
+        put = *count;
         for found in LOCK_STOCK {
             let found = sqlx::query_scalar::<_, i64>(found).bind(stock_id);
             put -= execute_unless_row_is_held(found.fetch_optional(&mut *conn)).await?.unwrap_or(0);

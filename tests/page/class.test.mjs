@@ -133,7 +133,7 @@ describe("the class's page", () => {
     await pressAction(phone, 'semaphore');
     await phone.waitForCount('#lanes .lane.mine', 1);
     assert.equal(await phone.page.$eval('#lanes .lane.mine', (lane) => lane.getAttribute('data-who')), '<b>小明</b>');
-    await phone.waitForText('#mine', /在等/);
+    await phone.waitForText('#mine', /等待中/);
     third.abort();
     await phone.waitForText('#mine', /在里面/);
     await phone.screenshot('class-phone');

@@ -5,7 +5,10 @@ use crate::support::{
     http::{body_with_status, check_url, put_stock, status},
     *,
 };
-use futures::{FutureExt, TryFutureExt, future::BoxFuture};
+use futures::{
+    FutureExt, TryFutureExt,
+    future::{BoxFuture, join_all},
+};
 use oversell::{
     classroom::{self, demo_layer, demo1, demo2, window::WindowAddress, zk_atomic, zk_double_barrier},
     ctx::Ctx,
@@ -127,6 +130,20 @@ async fn a_name_missing_from_a_reset_is_found(servers: &Servers) -> Result<()> {
             "a reset of {other} clears what {slug} has written, or nobody sees that it does not"
         );
         held.abort();
+    }
+    Ok(())
+}
+
+/// Products that are new are made beside each other: none waits for a lock of another one's gap.
+#[apply(test!)]
+async fn new_products_are_made_beside_each_other(servers: &Servers) -> Result<()> {
+    for _ in 0..5 {
+        let sites = join_all((0..9).map(async |_| servers.site().await)).await;
+        let made = join_all(sites.iter().map(|site| stock_admin::reset(&site.ctxs[0], site.id, STOCK, None))).await;
+        for (site, made) in sites.iter().zip(made) {
+            made?;
+            stock_admin::remove(&site.ctxs[0], site.id, None).await?;
+        }
     }
     Ok(())
 }

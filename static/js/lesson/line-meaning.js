@@ -29,7 +29,7 @@ const KINDS = [
   [/\(?(?:echo|printf|seq)[^|]*\| *(?:timeout \d+ )?redis-cli (?:-h \S+ )?-p (?:"[^"]*"|\S+)/g, () => ({ who: '', where: 'Redis', does: t('stepRedisMany') })],
   [/\bredis-cli (?:-h \S+ )?(?:-p (?:"[^"]*"|\S+) )?((?:"[^"]*"|'[^']*'|\{[^}]*\}|[^;|&)])+)/g, redis],
   [/\bmysql (?:"[^"]*"|[^"';|])*?-(?:N?e) *('[^']*'|"[^"]*"|shutdown)/g, (sql) => ({ who: '', where: 'MySQL', ...statement(sql.replaceAll(/^['"]|['"]$/g, '')) })],
-  [/\bredis-server\b.*/g, () => ({ who: '', where: t('stepLab'), does: t('stepRedisServers') })],
+  [/\bredis-server\b.*|^mkdir .*\/by-hand-cluster\/.*/g, () => ({ who: '', where: t('stepLab'), does: t('stepRedisServers') })],
   [/\boversell lab fault (?:--lab-json \S+ )?(\w+) (\$?"?[\w.$()/ -]*?"?)(?= --|;|$| \||\))/g, (action, member) => ({ who: '', where: t('stepLab'), does: t('stepFault', action, memberOf(member)) })],
   [/\boversell lab (--(?:sentinels|zookeeper|galera|http-port)[^>]*)/g, (options) => ({ who: '', where: t('stepLab'), does: t('stepOwnLab', /--(sentinels|zookeeper|galera) (\d)/.exec(options)?.slice(1).join(' ') ?? '') })],
   [/\bkill "\$\(cat target/g, () => ({ who: '', where: t('stepLab'), does: t('stepLabEnds') })],
@@ -38,7 +38,7 @@ const KINDS = [
   [/\bsleep (\d+(?:\.\d+)?)(?=;|$| &)/g, (s) => ({ who: '', where: '', does: t('stepSleep', s) })],
   [/\bnginx -t\b/g, () => ({ who: '', where: 'nginx', does: 'nginx -t', typed: true })],
   [/^wait$/g, () => ({ who: '', where: '', does: t('stepWait') })],
-  [/^(?:had|there)=.*|^cat target\S+|^if .*/g, () => ({ who: '', where: '', does: t('stepCount') })],
+  [/^(?:had|there)=.*|^cat target\S+|^if .*|^paste .*/g, () => ({ who: '', where: '', does: t('stepCount') })],
 ];
 
 /** @param {Line} line @returns {Row} */
@@ -163,7 +163,7 @@ export function meaningOf({ run }, printed) {
     [/-lease-/.test(answer), () => says('meansLeaseNodes')],
     [/grep -ci x-instance/.test(run), () => says(answer === '0' ? 'meansByNginx' : 'meansByInstance')], [/x-instance.*wc -l/.test(run), () => says('meansInstances', answer)],
     [/grep -c 200$/.test(run), () => says('meansLetThrough', answer)], [/^\d+ and \d+ refused/.test(answer), () => says('meansRefused', ...(answer.match(/\d+/g) ?? []))],
-    [/^\d+ 200$/.test(answer), () => says('meansLetThrough', answer.split(' ')[0])], [/200…503/.test(answer), () => says('meansSomeRefused')],
+    [/^\d+ (?:200$|at once)/.test(answer), () => says('meansLetThrough', answer.split(' ')[0])], [/200…503/.test(answer), () => says('meansSomeRefused')],
     [/main one now/.test(answer), () => says('meansPromoted')], [/free on the new one/.test(answer), () => says('meansLocksGone')], [/replicas had are there/.test(answer), () => says('meansLocksThere')],
     [/^count \d+/.test(answer), () => says('meansLeft', Number(answer.split(' ')[1]))], [/atomic\/get/.test(run), () => says('meansCounted', /\d+$/.exec(answer)?.[0])],
     [/TIMEFORMAT/.test(run), () => says('meansTook')], [/not exceeded by/.test(answer), () => says('meansPercentile')], [answer === 'in turn', () => says('meansInTurn')], [/disorder/.test(answer), () => says('meansOvertaken')],

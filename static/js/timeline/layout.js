@@ -59,7 +59,7 @@ const [LINE, PLACE, ARC] = [22, 22, 20];
 const DOT = 16;
 /** Heights in units of a bar, a wedge, and the gap between lanes: usually, and on a projector, where the words get the room. */
 const [ROOMY, DENSE] = [{ BAR: 20, WEDGE: 36, GAP: 9 }, { BAR: 14, WEDGE: 26, GAP: 4 }];
-const [GUTTER, NARROW] = [172, 88];
+const [GUTTER, NARROW] = [172, 92];
 /** The events of an open dot. */
 export const OPEN_DOTS = ['read', 'checked'];
 /** The events that are messages to the store, and those to the lock's server. */
