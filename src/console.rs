@@ -34,6 +34,9 @@ pub(crate) struct Log(std::sync::Arc<parking_lot::Mutex<Vec<u8>>>);
 impl Log {
     /// Listens for as long as the guard is kept.
     pub(crate) fn listen() -> (Self, tracing::subscriber::DefaultGuard) {
+        // While there is one subscriber, an event that another thread, which has none, sends first is switched off for all.
+        static SECOND: OnceLock<Dispatch> = OnceLock::new();
+        SECOND.get_or_init(|| Dispatch::new(tracing::subscriber::NoSubscriber::default()));
         let log = Self::default();
         let writer = log.clone();
         let subscriber = tracing_subscriber::fmt().with_ansi(false).with_writer(move || writer.clone()).finish();
