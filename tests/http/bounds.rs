@@ -272,8 +272,8 @@ async fn locks_held_after_their_answers_have_a_bound() -> Result<()> {
     Ok(())
 }
 
-/// Whoever is in a room may stay there, and is a node of ZooKeeper for as long.
-#[apply(test!)]
+/// Whoever is in a room may stay there, and is a node of ZooKeeper for as long. Beside other tests a thousand of them end a short session.
+#[apply(soak_test!)]
 async fn members_of_the_double_barrier_have_a_bound() -> Result<()> {
     const MAX_MEMBERS: usize = 1000;
     let lab = Lab::start(labs::short_leases()).await?;
