@@ -190,11 +190,9 @@ impl Metrics {
         left
     }
 
-    /// Counts a sold piece of this product.
-    pub(super) fn count_sale(&self, product: i64) {
-        if product == 1 {
-            self.product_sold.increment(1);
-        }
+    /// Sets the sold pieces of product 1, from the instance's books.
+    pub(super) fn set_product_sold(&self, pieces: u64) {
+        self.product_sold.absolute(pieces);
     }
 
     /// All metrics in the text format of Prometheus.

@@ -83,6 +83,11 @@ impl Books {
         })
     }
 
+    /// The pieces sold, by whatever strategy.
+    pub fn sold(&self) -> u64 {
+        self.0.lock().values().map(|of| of.sold).sum()
+    }
+
     pub fn read(&self) -> BTreeMap<String, Received> {
         self.0.lock().iter().map(|(strategy, of)| ((*strategy).to_owned(), *of)).collect()
     }

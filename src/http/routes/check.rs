@@ -124,7 +124,6 @@ async fn deduct(
     }
     metrics.record_job(&job, &result);
     let deducted = result?;
-    app.metrics.count_sale(job.request.stock_id);
     let (entered_us, left_us) = job.observation.inside_us().unzip();
     let sold = DeductionBody {
         took: JobSummary::new(app, AnswerOutcome::Sold, strategy.slug, &job),
