@@ -29,6 +29,7 @@ const KINDS = [
   [/\(?(?:echo|printf|seq)[^|]*\| *(?:timeout \d+ )?redis-cli (?:-h \S+ )?-p (?:"[^"]*"|\S+)/g, () => ({ who: '', where: 'Redis', does: t('stepRedisMany') })],
   [/\bredis-cli (?:-h \S+ )?(?:-p (?:"[^"]*"|\S+) )?((?:"[^"]*"|'[^']*'|\{[^}]*\}|[^;|&)])+)/g, redis],
   [/\bmysql (?:"[^"]*"|[^"';|])*?-(?:N?e) *('[^']*'|"[^"]*"|shutdown)/g, (sql) => ({ who: '', where: 'MySQL', ...statement(sql.replaceAll(/^['"]|['"]$/g, '')) })],
+  [/\becho ("[^"]*") \| mysql\b/g, (sql) => ({ who: '', where: 'MySQL', ...statement(sql.slice(1, -1)) })],
   [/\bredis-server\b.*|^mkdir .*\/by-hand-cluster\/.*/g, () => ({ who: '', where: t('stepLab'), does: t('stepRedisServers') })],
   [/\boversell lab fault (?:--lab-json \S+ )?(\w+) (\$?"?[\w.$()/ -]*?"?)(?= --|;|$| \||\))/g, (action, member) => ({ who: '', where: t('stepLab'), does: t('stepFault', action, memberOf(member)) })],
   [/\boversell lab (--(?:sentinels|zookeeper|galera|http-port)[^>]*)/g, (options) => ({ who: '', where: t('stepLab'), does: t('stepOwnLab', /--(sentinels|zookeeper|galera) (\d)/.exec(options)?.slice(1).join(' ') ?? '') })],
@@ -38,7 +39,7 @@ const KINDS = [
   [/\bsleep (\d+(?:\.\d+)?)(?=;|$| &)/g, (s) => ({ who: '', where: '', does: t('stepSleep', s) })],
   [/\bnginx -t\b/g, () => ({ who: '', where: 'nginx', does: 'nginx -t', typed: true })],
   [/^wait$/g, () => ({ who: '', where: '', does: t('stepWait') })],
-  [/^(?:had|there)=.*|^cat target\S+|^if .*|^paste .*/g, () => ({ who: '', where: '', does: t('stepCount') })],
+  [/^(?:had|there)=.*|^cat target\S+|^grep -o '.*\| uniq -c$|^if .*|^paste .*/g, () => ({ who: '', where: '', does: t('stepCount') })],
 ];
 
 /** @param {Line} line @returns {Row} */
