@@ -161,7 +161,9 @@ lockbench: install ## the lock library beside rslock, redlock-rs and redis-py: r
 	-@$(MAKE) --no-print-directory $(REDIS_PY)
 	cargo bench --package oversell-lock --locked --bench locks
 
-jmeter: ## JMeter's plans against a running lab; PLAN=check-lock runs one; STRATEGY= THREADS= LOOPS=, STEP= of the seckill
+# A plan that buys, by one stock, is judged by the books of the instances and stores; compare.jmx sets the stock for each strategy.
+JUDGED := $(if $(PLAN),$(filter-out jmeter/compare.jmx,$(shell grep -sl check/lock 'jmeter/$(basename $(PLAN)).jmx')))
+jmeter: $(if $(JUDGED),build) ## JMeter's plans against a running lab; PLAN=check-lock runs one; STRATEGY= THREADS= LOOPS=, STEP= of the seckill
 	@test -z '$(PLAN)' || test -e 'jmeter/$(basename $(PLAN)).jmx' || { \
 	    echo 'there is no plan $(PLAN); there are: $(basename $(notdir $(wildcard jmeter/*.jmx)))' >&2; exit 2; }
 	@scripts/install jmeter
@@ -170,7 +172,7 @@ jmeter: ## JMeter's plans against a running lab; PLAN=check-lock runs one; STRAT
 	@java jmeter/Summary.java plans jmeter '$(or $(PLAN),*)' - "$$(sed -n 's|^ *"http": *"http://\(.*\)".*|\1|p' $(LAB_JSON))" \
 	    '$(or $(STRATEGY),none)' '$(or $(STEP),redis-rlock)' > /dev/null
 	@echo 'Maven starts; the first time it downloads JMeter, which takes a minute or two'
-	@$(MAVEN) -Dorg.slf4j.simpleLogger.log.org.codehaus.mojo.exec.ExecMojo=off $$(sed -n 's|^ *"http": *"http://\(.*\):\([0-9]*\)".*|-Dhost=\1 -Dport=\2|p' $(LAB_JSON))
+	@$(if $(JUDGED),$(OVERSELL) judge --) $(MAVEN) -Dorg.slf4j.simpleLogger.log.org.codehaus.mojo.exec.ExecMojo=off $$(sed -n 's|^ *"http": *"http://\(.*\):\([0-9]*\)".*|-Dhost=\1 -Dport=\2|p' $(LAB_JSON))
 
 interop: install $(PEERS) $(KAZOO) ## Java with Redisson and Curator, Python with kazoo, and ours, against each other; TEST=fair runs those
 	cargo test --workspace --test interop --locked $(if $(TEST),-- $(TEST))

@@ -10,6 +10,7 @@ use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use std::{collections::BTreeMap, sync::Arc};
 use utoipa::ToSchema;
+use uuid::Uuid;
 
 /// The product whose books are kept: a tool that knows nothing of products buys of it.
 pub const PRODUCT: i64 = 1;
@@ -28,8 +29,20 @@ pub struct Received {
 }
 
 /// The books of an instance. A clone is the same books.
-#[derive(Debug, Clone, Default)]
-pub struct Books(Arc<Mutex<BTreeMap<&'static str, Received>>>);
+#[derive(Debug, Clone)]
+pub struct Books {
+    id: Uuid,
+    by_strategy: Arc<Mutex<BTreeMap<&'static str, Received>>>,
+}
+
+/// The books as they are now.
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
+pub struct BooksBody {
+    /// Another one once the instance has been started again, with new books.
+    pub id: Uuid,
+    /// The strategies that were asked.
+    pub strategies: BTreeMap<String, Received>,
+}
 
 /// A request that has no result yet.
 #[derive(Debug)]
@@ -56,15 +69,15 @@ impl Received {
         }
     }
 
-    /// What came since `before`; `None` if these books were begun again since then.
-    pub fn since(self, before: Self) -> Option<Self> {
-        Some(Self {
-            received: self.received.checked_sub(before.received)?,
-            sold: self.sold.checked_sub(before.sold)?,
-            sold_out: self.sold_out.checked_sub(before.sold_out)?,
-            refused: self.refused.checked_sub(before.refused)?,
-            unknown: self.unknown.checked_sub(before.unknown)?,
-        })
+    /// What came since `before`, which the same books had then.
+    pub fn since(self, before: Self) -> Self {
+        Self {
+            received: self.received - before.received,
+            sold: self.sold - before.sold,
+            sold_out: self.sold_out - before.sold_out,
+            refused: self.refused - before.refused,
+            unknown: self.unknown - before.unknown,
+        }
     }
 
     /// As a run of load counts its outcomes.
@@ -74,22 +87,29 @@ impl Received {
     }
 }
 
+impl Default for Books {
+    fn default() -> Self {
+        Self { id: Uuid::new_v4(), by_strategy: Arc::default() }
+    }
+}
+
 impl Books {
     /// Enters a request, if it is for [`PRODUCT`].
     pub fn enter(&self, product: i64, strategy: &'static str) -> Option<OpenEntry> {
         (product == PRODUCT).then(|| {
-            self.0.lock().entry(strategy).or_default().received += 1;
+            self.by_strategy.lock().entry(strategy).or_default().received += 1;
             OpenEntry { books: self.clone(), strategy, outcome: |of| &mut of.unknown }
         })
     }
 
     /// The pieces sold, by whatever strategy.
     pub fn sold(&self) -> u64 {
-        self.0.lock().values().map(|of| of.sold).sum()
+        self.by_strategy.lock().values().map(|of| of.sold).sum()
     }
 
-    pub fn read(&self) -> BTreeMap<String, Received> {
-        self.0.lock().iter().map(|(strategy, of)| ((*strategy).to_owned(), *of)).collect()
+    pub fn read(&self) -> BooksBody {
+        let strategies = self.by_strategy.lock().iter().map(|(strategy, of)| ((*strategy).to_owned(), *of)).collect();
+        BooksBody { id: self.id, strategies }
     }
 }
 
@@ -107,7 +127,7 @@ impl OpenEntry {
 
 impl Drop for OpenEntry {
     fn drop(&mut self) {
-        let mut books = self.books.0.lock();
+        let mut books = self.books.by_strategy.lock();
         *(self.outcome)(books.entry(self.strategy).or_default()) += 1;
     }
 }
@@ -119,14 +139,12 @@ mod tests {
     #[test]
     fn a_request_is_entered_once_and_closed_once() {
         let books = Books::default();
-        let of_none = || books.read()["none"];
+        let of_none = || books.read().strategies["none"];
         let (first, second) = (books.enter(1, "none"), books.enter(1, "none"));
         assert!(books.enter(7, "none").is_none(), "another product");
         assert_eq!((of_none().received, of_none().under_way()), (2, 2));
         first.expect("of product 1").close::<()>(&Err(Error::SoldOut));
         drop(second);
         assert_eq!(of_none(), Received { received: 2, sold_out: 1, unknown: 1, ..Received::default() });
-        let begun_again = Received { received: 3, ..of_none() };
-        assert_eq!(of_none().since(begun_again), None);
     }
 }

@@ -4,7 +4,7 @@
 //! Here each instance says what it has received ([`Received`]), and the stores say what is gone.
 
 use super::{
-    books::{PRODUCT, Received},
+    books::{BooksBody, PRODUCT, Received},
     history::OutcomeCounts,
     measure::name_parser,
     plan::PLENTIFUL_STOCK,
@@ -14,12 +14,13 @@ use super::{
     verdict::{self, StockChange, Verdict},
 };
 use crate::stock::{self, Store, Strategy};
+use futures::future::try_join_all;
 use oversell_lab::{
     addresses::{Addresses, LAB_JSON},
     terminal::{
         chinese::localized,
         failure::{Failure, unusable, unusable_localized},
-        stdout::{Output, Outputs, colour_mark, say},
+        stdout::{Output, Outputs, colour_mark, print_to_stderr, say, stdout_of_child},
     },
 };
 use serde::Serialize;
@@ -30,8 +31,10 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-/// How long requests that are under way when the command ends may take: the longest wait for a lock, and some more.
-const END_TIMEOUT: Duration = Duration::from_secs(90);
+/// How long requests that are under way when the command ends may take: as long as nginx waits for one.
+const END_TIMEOUT: Duration = Duration::from_secs(680);
+/// After which it is said that they are waited for.
+const SILENCE: Duration = Duration::from_secs(2);
 /// How often it is asked whether any is.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// What stands for the address in a word of the command, and the variable that has it.
@@ -105,17 +108,7 @@ pub async fn run(args: Args, at: Option<Addresses>, stop: CancellationToken) -> 
 
     let failed = run_command(&args, &lab, &stop).await?;
     let after = books_at_end(&lab, &stop).await?;
-    let mut strategies = Vec::new();
-    for (name, after) in after {
-        let came = after.since(before.get(&name).copied().unwrap_or_default());
-        let books = came.ok_or_else(|| {
-            unusable_localized!("有实例中途重启，它的账没有了", "an instance was started again meanwhile, and its books with it")
-        })?;
-        if books.received > 0 {
-            strategies.push(Bought { name, books });
-        }
-    }
-    let mut found = Judgement { strategies, gone: 0, oversold: 0 };
+    let mut found = Judgement { strategies: bought_between(&before, &after)?, gone: 0, oversold: 0 };
     let mut broken = Vec::new();
     for store in [Store::MySql, Store::Redis] {
         broken.extend(found.judge_store(store, &product, args.stock).await?);
@@ -140,8 +133,10 @@ async fn run_command(args: &Args, lab: &Addresses, stop: &CancellationToken) -> 
     let url = args.strategy.map_or_else(|| base.to_owned(), |of| format!("{base}/check/lock/{}", of.slug));
     let words: Vec<_> = args.command.iter().map(|word| word.replace(PLACE, &url)).collect();
     let (program, words) = words.split_first().ok_or_else(|| unusable!("there is no command"))?;
-    let child = Command::new(program).args(words).env(VARIABLE, &url).kill_on_drop(true).spawn();
-    let mut child = child.map_err(|why| unusable_localized!("{program} 运行不了：{why}", "{program} cannot be run: {why}"))?;
+    let mut child = Command::new(program);
+    child.args(words).env(VARIABLE, &url).stdout(stdout_of_child()).kill_on_drop(true);
+    let mut child =
+        child.spawn().map_err(|why| unusable_localized!("{program} 运行不了：{why}", "{program} cannot be run: {why}"))?;
     let ended = tokio::select! {
         ended = child.wait() => ended.map_err(|why| unusable!("{program}: {why}"))?,
         () = stop.cancelled() => return Err(interrupted()),
@@ -153,29 +148,51 @@ fn interrupted() -> Failure {
     Failure::Interrupted(localized!("被信号打断", "cut short by a signal"))
 }
 
-/// The books of all instances together.
-async fn books(lab: &Addresses) -> Result<BTreeMap<String, Received>, Failure> {
-    let mut all = BTreeMap::<String, Received>::new();
-    for instance in &lab.instances {
+/// The books of each instance.
+async fn books(lab: &Addresses) -> Result<Vec<BooksBody>, Failure> {
+    let read = lab.instances.iter().map(async |instance| {
         let url = format!("{}/health/books", stock_api::without_trailing_slash(&instance.url));
-        for (strategy, books) in stock_api::read::<BTreeMap<String, Received>>(&url).await? {
-            let of = all.entry(strategy).or_default();
-            *of = of.plus(books);
+        stock_api::read(&url).await
+    });
+    try_join_all(read).await
+}
+
+/// What was bought between two looks into the books of the same instances.
+/// Errors: if one was started again in between, even if it has been asked more since.
+fn bought_between(before: &[BooksBody], after: &[BooksBody]) -> Result<Vec<Bought>, Failure> {
+    let mut bought = BTreeMap::<&str, Received>::new();
+    for (before, after) in before.iter().zip(after) {
+        if before.id != after.id {
+            return Err(unusable_localized!(
+                "有实例中途重启，它的账没有了",
+                "an instance was started again meanwhile, and its books with it"
+            ));
+        }
+        for (name, books) in &after.strategies {
+            let of = bought.entry(name).or_default();
+            *of = of.plus(books.since(before.strategies.get(name).copied().unwrap_or_default()));
         }
     }
-    Ok(all)
+    bought.retain(|_, books| books.received > 0);
+    Ok(bought.into_iter().map(|(name, books)| Bought { name: name.to_owned(), books }).collect())
 }
 
 /// The books once nothing is under way any more.
-async fn books_at_end(lab: &Addresses, stop: &CancellationToken) -> Result<BTreeMap<String, Received>, Failure> {
-    let end = Instant::now() + END_TIMEOUT;
+async fn books_at_end(lab: &Addresses, stop: &CancellationToken) -> Result<Vec<BooksBody>, Failure> {
+    let begin = Instant::now();
+    let mut is_told = false;
     loop {
         let books = books(lab).await?;
-        let under_way: u64 = books.values().map(Received::under_way).sum();
+        let under_way: u64 = books.iter().flat_map(|of| of.strategies.values()).map(Received::under_way).sum();
+        if under_way > 0 && !is_told && begin.elapsed() > SILENCE {
+            is_told = true;
+            let waits = localized!("等在途的 {under_way} 个请求", "waiting for {under_way} requests that are under way");
+            print_to_stderr(format_args!("{waits}"));
+        }
         match under_way {
             0 => return Ok(books),
             _ if stop.is_cancelled() => return Err(interrupted()),
-            _ if Instant::now() > end => {
+            _ if begin.elapsed() > END_TIMEOUT => {
                 let waited = END_TIMEOUT.as_secs();
                 return Err(unusable_localized!(
                     "命令结束 {waited} 秒后还有 {under_way} 个请求没有结果",
@@ -214,10 +231,16 @@ impl Judgement {
         let names = bought.iter().map(|of| of.name.as_str()).collect::<Vec<_>>().join(", ");
         let (mark, gone_text, oversold_text) =
             (colour_mark(if kept { "✓" } else { "✗" }), with_commas(gone), with_commas(oversold));
-        let line = localized!(
+        let mut line = localized!(
             "{names}：少了 {gone_text} 件，超卖 {oversold_text} 件",
             "{names}: {gone_text} gone, {oversold_text} oversold"
         );
+        if gone < 0 || gone > (all.sold + all.unknown) as i64 {
+            line += &localized!(
+                "；与卖出的对不上：策略扣错了，或者另有谁动过库存",
+                ", which no sale explains: the strategy took wrongly, or something else changed the stock"
+            );
+        }
         let verb = match kept {
             true => localized!("如约", "as promised"),
             false => localized!("没有如约", "NOT as promised"),
@@ -247,6 +270,21 @@ fn is_kept(promised: &[Verdict], stock_change: StockChange, all: OutcomeCounts) 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::load::books::Books;
+
+    #[test]
+    fn new_books_are_noticed_however_much_they_have() {
+        let (before, again) = (Books::default(), Books::default());
+        drop(before.enter(PRODUCT, "none"));
+        let first = [before.read()];
+        for books in [&before, &again] {
+            (0..2).for_each(|_| drop(books.enter(PRODUCT, "none")));
+        }
+        drop(again.enter(PRODUCT, "mutex"));
+        let bought = bought_between(&first, &[before.read()]).expect("the same books");
+        assert_eq!((bought.len(), bought[0].books.received, bought[0].books.unknown), (1, 2, 2));
+        assert!(bought_between(&first, &[again.read()]).is_err());
+    }
 
     #[test]
     fn a_judgement_can_say_no() {

@@ -1,13 +1,27 @@
-//! The proxies that `docs/deploy.md` shows before a lab, run as they stand there: with TLS and a login.
+//! The proxies that `docs/deploy.md` shows before a lab, run as they stand there: with TLS and a login. They serve a class, and send no
+//! purchase again whose answer is lost.
 
 use crate::support::{labs, *};
 use oversell_lab::{
     lab::{Lab, Options},
     programs,
 };
-use std::{net::TcpListener, os::unix::fs::MetadataExt, path::Path, process::Stdio};
+use std::{
+    net::TcpListener,
+    os::unix::fs::MetadataExt,
+    path::Path,
+    process::Stdio,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering::Relaxed},
+    },
+};
 use tempfile::TempDir;
-use tokio::process::{Child, Command};
+use tokio::{
+    io::{AsyncBufReadExt, AsyncWriteExt, BufReader},
+    net::TcpStream,
+    process::{Child, Command},
+};
 
 const DOCUMENT: &str = "docs/deploy.md";
 const TOKEN: &str = "a-token-of-the-teacher";
@@ -50,13 +64,13 @@ async fn ask(port: u16, line: &str) -> Result<String> {
     Ok(String::from_utf8_lossy(&[ran.stdout, ran.stderr].concat()).into_owned())
 }
 
+async fn wait_until_it_answers(port: u16) -> Result<()> {
+    let answers = async || Ok(ask(port, "curl -o /dev/null -w '%{http_code}' $AT/health/live").await? == "401");
+    wait_until("the proxy answers", answers).await
+}
+
 /// Login, names, the token of the teacher, a page's own changes, and events that come while the stream is open.
 async fn ensure_it_serves_a_class(port: u16) -> Result<()> {
-    wait_until(
-        "the proxy answers",
-        async || Ok(ask(port, "curl -o /dev/null -w '%{http_code}' $AT/health/live").await? == "401"),
-    )
-    .await?;
     for (line, expected) in [
         ("curl $AS -o /dev/null -w '%{http_code}' $AT/health/live", "200"),
         ("curl $AS -H \"Origin: $AT\" -d hold_ms=1 $AT/check/lock/none", "验库存并锁库存成功！"),
@@ -83,6 +97,46 @@ async fn ensure_it_serves_a_class(port: u16) -> Result<()> {
     Ok(())
 }
 
+/// A purchase whose answer is lost was read once, on a connection that had served another request too.
+async fn ensure_it_buys_once(port: u16, purchases: &AtomicUsize) -> Result<()> {
+    for buy in ["curl $AS $AT/check/lock/none", "curl $AS -d hold_ms=1 $AT/check/lock/none"] {
+        let said = ask(port, &format!("curl $AS $AT/health/live && {buy} -o /dev/null -w '%{{http_code}}'")).await?;
+        let read = purchases.swap(0, Relaxed);
+        ensure!(said == "502" && read == 1, "{buy}: read {read} times, answered {said}");
+    }
+    Ok(())
+}
+
+/// Answers what is no purchase, and hangs up once it has read a purchase.
+async fn lose_the_answers(connection: TcpStream, purchases: &AtomicUsize) -> Result<()> {
+    let mut connection = BufReader::new(connection);
+    loop {
+        let mut head = String::new();
+        while !head.ends_with("\r\n\r\n") {
+            ensure!(connection.read_line(&mut head).await? > 0, "it was closed");
+        }
+        if head.contains(" /check/lock/") {
+            purchases.fetch_add(1, Relaxed);
+            return Ok(());
+        }
+        connection.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n").await?;
+    }
+}
+
+/// The address of a server that loses answers, and how many purchases it has read.
+async fn loser_of_answers() -> Result<(String, Arc<AtomicUsize>)> {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
+    let (address, purchases) = (format!("http://{}", listener.local_addr()?), Arc::new(AtomicUsize::new(0)));
+    let read = Arc::clone(&purchases);
+    tokio::spawn(async move {
+        while let Ok((connection, _)) = listener.accept().await {
+            let read = Arc::clone(&read);
+            tokio::spawn(async move { lose_the_answers(connection, &read).await });
+        }
+    });
+    Ok((address, purchases))
+}
+
 async fn stop(mut proxy: Child) -> Result<()> {
     labs::terminate(proxy.id())?;
     within_limit("the end of the proxy", proxy.wait()).await??;
@@ -96,48 +150,85 @@ fn start(program: &Path, arguments: &[&str], folder: &Path) -> Result<Child> {
     Ok(proxy.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log).spawn()?)
 }
 
-#[apply(test!)]
-async fn the_documents_nginx_serves_a_class() -> Result<()> {
-    let (lab, folder, port) = (lab().await?, folder().await?, free_port()?);
-    let here = folder.path().display();
-    let site = block("nginx")?
+/// Whether the example keeps its connections to the upstream and asks again on a new one: the twin, as many are set up.
+#[derive(Clone, Copy, PartialEq)]
+enum Connections {
+    OfTheDocument,
+    Kept,
+}
+
+/// The document's nginx on this port before an upstream.
+async fn start_nginx(folder: &Path, port: u16, upstream: &str, connections: Connections) -> Result<Child> {
+    let here = folder.display();
+    let mut site = block("nginx")?
         .replace("listen 443", &format!("listen 127.0.0.1:{port}"))
         .replace("/etc/nginx/", &format!("{here}/"))
-        .replace("http://127.0.0.1:8080", &lab.addresses().http)
         .replace("THE-TOKEN", TOKEN);
+    if connections == Connections::Kept {
+        site = site.replace("http://127.0.0.1:8080;", "http://kept; proxy_set_header Connection '';")
+            + "upstream kept { server 127.0.0.1:8080; keepalive 1; }";
+    }
+    let site = site.replace("127.0.0.1:8080", upstream.trim_start_matches("http://"));
     let temporary = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"].map(|of| format!("{of}_temp_path tmp-{of};"));
     let user = if std::fs::metadata("/proc/self")?.uid() == 0 { "user root;" } else { "" };
     let main = format!("{user} pid {here}/pid; events {{}} http {{ access_log off; {} {site} }}", temporary.concat());
-    std::fs::write(folder.path().join("nginx.conf"), main)?;
-    let config = folder.path().join("nginx.conf").display().to_string();
+    std::fs::write(folder.join("nginx.conf"), main)?;
+    let config = folder.join("nginx.conf").display().to_string();
     let arguments = ["-e", "stderr", "-p", &here.to_string(), "-c", &config, "-g", "daemon off;"];
-    let proxy = start(&programs::path("nginx"), &arguments, folder.path())?;
-    let served = ensure_it_serves_a_class(port).await;
-    served.with_context(|| std::fs::read_to_string(folder.path().join("log")).unwrap_or_default())?;
+    start(&programs::path("nginx"), &arguments, folder)
+}
+
+/// The document's Caddy on this port before an upstream.
+async fn start_caddy(folder: &Path, port: u16, upstream: &str, connections: Connections) -> Result<Child> {
+    let caddy = programs::find("caddy").context("caddy is not installed: apt-get install caddy")?;
+    let hash = Command::new(&caddy).args(["hash-password", "--plaintext", "demo"]).output().await?;
+    let hash = String::from_utf8(hash.stdout)?;
+    let here = folder.display();
+    let mut site = block("caddy")?
+        .replace("shop.example {", &format!("shop.example:{port} {{\n\ttls {here}/shop.pem {here}/shop.key"))
+        .replace("127.0.0.1:8080", upstream.trim_start_matches("http://"))
+        .replace("HASH", hash.trim())
+        .replace("THE-TOKEN", TOKEN);
+    if connections == Connections::Kept {
+        site = site.replace("keepalive off", "");
+    }
+    std::fs::write(folder.join("Caddyfile"), format!("{{\n\tadmin off\n\tauto_https off\n}}\n{site}"))?;
+    start(&caddy, &["run", "--config", "Caddyfile", "--adapter", "caddyfile"], folder)
+}
+
+/// The example serves a class before a lab, and sends a purchase once to an upstream that hangs up; its twin sends one twice.
+async fn ensure_it_holds(example: impl AsyncFn(&Path, u16, &str, Connections) -> Result<Child>) -> Result<()> {
+    let folder = folder().await?;
+    let log = || std::fs::read_to_string(folder.path().join("log")).unwrap_or_default();
+    let run = async |upstream: &str, connections| {
+        let port = free_port()?;
+        let proxy = example(folder.path(), port, upstream, connections).await?;
+        wait_until_it_answers(port).await.with_context(log)?;
+        anyhow::Ok((port, proxy))
+    };
+    let lab = lab().await?;
+    let (port, proxy) = run(&lab.addresses().http, Connections::OfTheDocument).await?;
+    ensure_it_serves_a_class(port).await.with_context(log)?;
     stop(proxy).await?;
     lab.stop().await;
-    Ok(())
+
+    let (upstream, purchases) = loser_of_answers().await?;
+    let (port, proxy) = run(&upstream, Connections::OfTheDocument).await?;
+    ensure_it_buys_once(port, &purchases).await.with_context(log)?;
+    stop(proxy).await?;
+    let (port, proxy) = run(&upstream, Connections::Kept).await?;
+    caught(ensure_it_buys_once(port, &purchases).await, "read 2 times")?;
+    stop(proxy).await
+}
+
+#[apply(test!)]
+async fn the_documents_nginx_serves_a_class() -> Result<()> {
+    ensure_it_holds(start_nginx).await
 }
 
 #[apply(soak_test!)]
 async fn the_documents_caddy_serves_a_class() -> Result<()> {
-    let caddy = programs::find("caddy").context("caddy is not installed: apt-get install caddy")?;
-    let (lab, folder, port) = (lab().await?, folder().await?, free_port()?);
-    let hash = Command::new(&caddy).args(["hash-password", "--plaintext", "demo"]).output().await?;
-    let hash = String::from_utf8(hash.stdout)?;
-    let here = folder.path().display();
-    let site = block("caddy")?
-        .replace("shop.example {", &format!("shop.example:{port} {{\n\ttls {here}/shop.pem {here}/shop.key"))
-        .replace("127.0.0.1:8080", lab.addresses().http.trim_start_matches("http://"))
-        .replace("HASH", hash.trim())
-        .replace("THE-TOKEN", TOKEN);
-    std::fs::write(folder.path().join("Caddyfile"), format!("{{\n\tadmin off\n\tauto_https off\n}}\n{site}"))?;
-    let proxy = start(&caddy, &["run", "--config", "Caddyfile", "--adapter", "caddyfile"], folder.path())?;
-    let served = ensure_it_serves_a_class(port).await;
-    served.with_context(|| std::fs::read_to_string(folder.path().join("log")).unwrap_or_default())?;
-    stop(proxy).await?;
-    lab.stop().await;
-    Ok(())
+    ensure_it_holds(start_caddy).await
 }
 
 /// The address that a proxy before nginx names is the client's, so its bound holds; what the client itself names is not believed.

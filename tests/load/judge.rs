@@ -13,8 +13,8 @@ async fn judged(options: &str, tool: &[&str]) -> Result<(Option<i32>, Value, Str
     Ok((output.status.code(), serde_json::from_slice(&output.stdout).unwrap_or_default(), words))
 }
 
-/// Sixty buyers, twenty at a time, each inside for 30 ms.
-const SIXTY_BUYERS: &str = r#"seq 60 | xargs -P 20 -I@ curl -sS -o /dev/null "$OVERSELL_URL?hold_ms=30""#;
+/// Sixty buyers, twenty at a time, each inside for 30 ms; and words on stdout, which must not mix with the JSON.
+const SIXTY_BUYERS: &str = r#"echo beside the JSON; seq 60 | xargs -P 20 -I@ curl -sS -o /dev/null "$OVERSELL_URL?hold_ms=30""#;
 
 /// `none` sells more than is gone, and says so; a client that hangs up is an unknown, and no broken promise.
 #[apply(test!)]

@@ -15,6 +15,7 @@ use std::{
     fs::File,
     io::{self, Seek, Write},
     path::PathBuf,
+    process::Stdio,
     str::FromStr,
     sync::{
         Arc, LazyLock, OnceLock,
@@ -53,6 +54,14 @@ pub fn print_line(words: fmt::Arguments<'_>) {
 /// Prints a line on stdout without wrapping it, even while stdout has the text of a file: a script, or a command to copy.
 pub fn print_unwrapped_line(text: &str) {
     print(format_args!("{text}\n")).ok();
+}
+
+/// Where a program that this command runs writes for people: stdout, or stderr while stdout has the text of a file.
+pub fn stdout_of_child() -> Stdio {
+    match IS_A_FILE.load(Ordering::Relaxed) {
+        true => io::stderr().into(),
+        false => Stdio::inherit(),
+    }
 }
 
 /// Colours a mark, if the terminal for people takes colours: ✓ green, ✗ red, any other yellow.

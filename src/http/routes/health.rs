@@ -8,14 +8,14 @@ use crate::{
         under_way::UnderWayBody,
     },
     instance::States,
-    load::books::Received,
+    load::books::BooksBody,
     seckill::stream,
     stock_admin,
 };
 use axum::{Json, response::Redirect};
 use futures::future::OptionFuture;
 use http::header;
-use std::{collections::BTreeMap, time::Instant};
+use std::time::Instant;
 
 /// How long one answer of all instances serves everybody who asks.
 const CLUSTER_AGE: Duration = Duration::from_millis(300);
@@ -121,8 +121,8 @@ pub(in crate::http) async fn under_way(State(app): State<AppState>, Query(produc
 
 /// What product 1 was asked for in this instance since it started, by strategy.
 #[utoipa::path(get, path = "/health/books", tag = "operating",
-    responses((status = 200, description = "Strategy by strategy, those that were asked", body = BTreeMap<String, Received>)))]
-pub(in crate::http) async fn books(State(app): State<AppState>) -> Json<BTreeMap<String, Received>> {
+    responses((status = 200, description = "Its books", body = BooksBody)))]
+pub(in crate::http) async fn books(State(app): State<AppState>) -> Json<BooksBody> {
     Json(app.books.read())
 }
 
