@@ -17,7 +17,7 @@ PRINTED := 2.2.11.RELEASE
 PEERS := $(REDISSON:%=interop/redisson/target/%/peer.jar) $(CURATOR:%=interop/curator/target/%/peer.jar) \
          $(SPRING:%=interop/spring/target/%/peer.jar) $(PRINTED:%=interop/printed/target/%/peer.jar)
 # Of the library, each alone.
-FEATURES := redis zookeeper mysql tls tower axum
+FEATURES := redis zookeeper mysql etcd tls tower axum
 KAZOO := interop/kazoo/venv/installed
 REDIS_PY := interop/redis-py/venv/installed
 ENGINES := interop/engines/venv

@@ -46,7 +46,7 @@
 //! - **No spin lock** (Redisson's `getSpinLock`, which saves a channel for each name): all wake-ups of a client come by one
 //!   connection, so that a channel costs little.
 //! - **No blocking API**: plain threads call `block_on` of a runtime that has threads of its own (`examples/blocking.rs`).
-//! - No PostgreSQL, no etcd.
+//! - No PostgreSQL.
 //!
 //! ## Limits
 //!
@@ -110,29 +110,31 @@
 #![warn(missing_docs, clippy::missing_errors_doc)]
 // Many links lead to what features bring: they are checked with all of them.
 #![cfg_attr(
-    not(all(feature = "axum", feature = "mysql", feature = "redis", feature = "zookeeper")),
+    not(all(feature = "axum", feature = "etcd", feature = "mysql", feature = "redis", feature = "zookeeper")),
     allow(rustdoc::broken_intra_doc_links)
 )]
 // Without a server feature, leases and sessions are unused.
-#![cfg_attr(not(any(feature = "mysql", feature = "redis", feature = "zookeeper")), allow(dead_code))]
+#![cfg_attr(not(any(feature = "etcd", feature = "mysql", feature = "redis", feature = "zookeeper")), allow(dead_code))]
 
 mod error;
 mod events;
 mod guard;
 mod keeper;
-#[cfg(any(feature = "mysql", feature = "redis"))]
+#[cfg(any(feature = "etcd", feature = "mysql", feature = "redis"))]
 mod lease;
 mod lock;
 mod multi;
 mod owner;
-#[cfg(any(feature = "mysql", feature = "redis", feature = "zookeeper"))]
+#[cfg(any(feature = "etcd", feature = "mysql", feature = "redis", feature = "zookeeper"))]
 mod reentry;
 mod registry;
 mod sure_until;
-#[cfg(any(feature = "mysql", feature = "redis", feature = "zookeeper"))]
+#[cfg(any(feature = "etcd", feature = "mysql", feature = "redis", feature = "zookeeper"))]
 mod tasks;
 mod time;
 
+#[cfg(feature = "etcd")]
+pub mod etcd;
 #[cfg(all(doc, feature = "redis"))]
 pub mod guides;
 pub mod local;

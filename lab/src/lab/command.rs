@@ -322,6 +322,7 @@ fn details(lab: &Lab) -> String {
         format!("redis-cli -p {}", at.redis.first().map_or("", |node| port_of(&node.url))),
         format!("{} -server {}", super::zookeeper::cli_path(), at.zookeeper.connect),
     ];
+    let etcd = at.etcd.first().map(|node| format!("etcdctl --endpoints={} endpoint status", node.url));
     let durability = [
         "database: innodb_flush_log_at_trx_commit=1, binlog off, REPEATABLE READ".to_owned(),
         format!("{}: {}", redis::name(0), redis::APPEND_ONLY_OPTIONS.join(" ").replace("--", "")),
@@ -330,7 +331,7 @@ fn details(lab: &Lab) -> String {
     let links = lab.links().map(|(link, address)| format!("{link} {address}")).collect();
     for (what, several) in [
         (localized!("服务器", "servers"), vec![versions.join(", ")]),
-        (localized!("手工连接", "by hand"), by_hand.into()),
+        (localized!("手工连接", "by hand"), by_hand.into_iter().chain(etcd).collect()),
         (localized!("持久化", "durability"), durability.into()),
         (localized!("线路", "links"), links),
     ] {

@@ -1,0 +1,31 @@
+//! A lock in etcd, whose holder shows its fencing token and is told of a loss.
+//!
+//!     cargo run --example etcd --features etcd -- http://127.0.0.1:2379
+
+use oversell_lock::etcd::{EtcdClient, EtcdOptions};
+use std::{error::Error, time::Duration};
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn Error>> {
+    let endpoints = std::env::args().nth(1).unwrap_or_else(|| "http://127.0.0.1:2379".into());
+    let etcd = EtcdClient::new(EtcdOptions::new(endpoints).lease(Duration::from_secs(5)))?;
+    println!("etcd {}", etcd.check().await?);
+    let lock = etcd.lock("/example/door");
+
+    let first = lock.acquire(Duration::from_secs(5)).await?;
+    println!("held under {:?}; another try: {}", first.fence(), lock.try_acquire().await.unwrap_err());
+    println!("by {:?}", lock.holder().await?);
+    let waiting = tokio::spawn({
+        let lock = lock.clone();
+        async move { lock.acquire(Duration::from_secs(5)).await }
+    });
+    first.release().await?;
+
+    let second = waiting.await??;
+    println!("the next one has a larger token: {:?}", second.fence());
+    lock.force_unlock().await?;
+    second.lost().await;
+    println!("{}", second.release().await.unwrap_err());
+    etcd.close().await;
+    Ok(())
+}
