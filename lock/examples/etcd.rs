@@ -13,7 +13,10 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let lock = etcd.lock("/example/door");
 
     let first = lock.acquire(Duration::from_secs(5)).await?;
-    println!("held under {:?}; another try: {}", first.fence(), lock.try_acquire().await.unwrap_err());
+    println!("held under {:?}", first.fence());
+    if let Err(error) = lock.try_acquire().await {
+        println!("another try: {error}");
+    }
     println!("by {:?}", lock.holder().await?);
     let waiting = tokio::spawn({
         let lock = lock.clone();
@@ -25,7 +28,9 @@ async fn main() -> Result<(), Box<dyn Error>> {
     println!("the next one has a larger token: {:?}", second.fence());
     lock.force_unlock().await?;
     second.lost().await;
-    println!("{}", second.release().await.unwrap_err());
+    if let Err(error) = second.release().await {
+        println!("{error}");
+    }
     etcd.close().await;
     Ok(())
 }
