@@ -21,13 +21,15 @@ pub(crate) struct Contender {
     pub(crate) lease: String,
 }
 
-/// Sends a request such as `kv/range` to the first node that answers, and returns its JSON.
+/// Sends a request such as `kv/range` to the first node that serves it, and returns its JSON.
 /// Errors: [`Error::NoEtcd`] if the instance has no etcd, [`Error::Unavailable`] if no node answers; a refusal by its meaning.
 pub(crate) async fn ask(ctx: &Ctx, request: &str, body: Value) -> Result<Value, Error> {
     let mut last = Error::NoEtcd;
     for endpoint in &ctx.config.etcd.endpoints {
         match ask_node(endpoint, request, &body).await {
             Ok(answer) => return Ok(answer),
+            // Another node may have a leader.
+            Err(HttpError::Refused { status, body }) if status.is_server_error() => last = refusal(&body),
             Err(HttpError::Refused { body, .. }) => return Err(refusal(&body)),
             Err(error) => last = Error::unavailable(Server::Etcd, error),
         }

@@ -94,7 +94,7 @@ struct WithLab<A: clap::Args> {
     args: A,
 }
 
-/// How many etcd nodes a lab has: one if it is wanted, and installed or asked for by name, so that without it a lab starts as before.
+/// How many etcd nodes a lab has: one if it is wanted, and installed or asked for by name. So without it a lab starts as before.
 fn etcd_nodes(is_wanted: bool, is_named: bool) -> u16 {
     u16::from(is_wanted && (is_named || programs::find("etcd").is_some()))
 }
@@ -105,7 +105,8 @@ fn needs_etcd(lesson: &Lesson) -> bool {
     strategies.any(|strategy| strategy.spec.needs.contains(&Server::Etcd))
 }
 
-/// Runs a command; if `own`, on a lab of its own with this many etcd nodes, where `run` also gets the durations of `starts` starts of an instance.
+/// Runs a command; if `own`, on a lab of its own with this many etcd nodes, where `run` also gets the durations of `starts` starts
+/// of an instance.
 async fn with_lab<R>(
     own: bool,
     starts: usize,

@@ -204,8 +204,8 @@ impl Printer {
     }
 }
 
-/// Starts a lab on free ports with this many etcd nodes, restarts its last instance `starts` times, runs `run` with the addresses and the times that
-/// these starts took, and stops the lab. After a signal `run` has 3 s to print its result.
+/// Starts a lab on free ports with this many etcd nodes, restarts its last instance `starts` times, runs `run` with the addresses
+/// and the times that these starts took, and stops the lab. After a signal `run` has 3 s to print its result.
 pub async fn run_on_lab<R>(
     stop: CancellationToken,
     starts: usize,

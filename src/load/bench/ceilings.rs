@@ -1,8 +1,8 @@
 //! The ceilings that need no HTTP: the rate at which several clients, each with a task of its own, do the same work.
 //!
 //! The ceiling of a lock is the rate of one uncontended client, which takes the lock, runs the section and releases. The ceiling
-//! of `redis-lock` and `etcd-lock` uses the lock itself. The ceiling of `zk-lock` does the least that any lock in ZooKeeper must do: it makes a
-//! numbered node and deletes it, and does not list the other nodes. A lock lets one in at a time, so waiters cannot make the
+//! of `redis-lock` and `etcd-lock` uses the lock itself. The ceiling of `zk-lock` does the least that any lock in ZooKeeper must do: it
+//! makes a numbered node and deletes it, and does not list the other nodes. A lock lets one in at a time, so waiters cannot make the
 //! section faster. But in ZooKeeper waiters make their nodes while one is inside, which the one client does afterwards. So there
 //! the ratio may be above 1.
 
@@ -30,7 +30,8 @@ const MEASURED_TIME: Duration = Duration::from_secs(1);
 const CONNECTION_TIMEOUT: Duration = Duration::from_secs(30);
 /// Time limit for the lock; nobody else takes it, so only a server that hangs reaches the limit.
 const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(30);
-/// ZooKeeper's session timeout, and the lease in etcd; the session must outlive the loads between two measurements, also on a busy machine.
+/// ZooKeeper's session timeout, and the lease in etcd; the session must outlive the loads between two measurements, also on a busy
+/// machine.
 const SESSION_TIMEOUT: Duration = Duration::from_secs(30);
 /// Prefix of the bench's keys in Redis, apart from those of the instances.
 pub(super) const PREFIX: &str = "oversell-bench:";

@@ -107,9 +107,9 @@ pub(super) async fn run(own: &OwnLab, engine: &'static Engine, fault: Fault) -> 
     Ok(FaultRun { engine: engine.id.to_owned(), fault, cells })
 }
 
-/// Injects the fault, mends it after [`FAULT_DURATION`] or [`STANDSTILL_DURATION`], and, if Sentinels lead, waits until the old primary is a replica. A leader of
-/// ZooKeeper that was killed or paused is mended only once there is another one. A planned fail-over is not mended;
-/// [`Fault::None`] only waits for [`HEALTHY_DURATION`].
+/// Injects the fault, mends it after [`FAULT_DURATION`] or [`STANDSTILL_DURATION`], and, if Sentinels lead, waits until the old primary
+/// is a replica. A leader of ZooKeeper that was killed or paused is mended only once there is another one. A planned fail-over is not
+/// mended; [`Fault::None`] only waits for [`HEALTHY_DURATION`].
 async fn break_and_mend(own: &OwnLab, breaks: BrokenServer, fault: Fault) -> Result<(), NoVerdict> {
     let on = &own.cluster;
     let (does, mends) = match fault {
