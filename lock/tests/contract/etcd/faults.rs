@@ -101,6 +101,57 @@ async fn a_wrong_address_is_said_in_time(_: &Etcd) -> Result {
     Ok(())
 }
 
+/// The server stands still while a lock is asked for: the caller is told in time, and what the server carries out when it goes on is
+/// revoked, long before its lease ends. A holder's lease outlasts a server that is killed and starts again.
+#[apply(test!)]
+async fn a_server_that_stands_still_or_restarts_keeps_no_lock(_: &Etcd) -> Result {
+    let mut lab = lab(Part::Etcd, 1, 0).await?;
+    let etcd = Etcd::at(lab.addresses().etcd[0].url.clone());
+    let process = EtcdClient::new(EtcdOptions::new(&etcd.url).lease(SOON * 3).timeout(Duration::from_secs(1)))?;
+    let (asked, held) = (name(), name());
+    let guard = take(&process.lock(&held)).await?;
+    lab.pause("etcd")?;
+    let begun = std::time::Instant::now();
+    ensure_unavailable("while it stands still", process.lock(&asked).try_acquire().await)?;
+    ensure!(begun.elapsed() < SOON / 2, "told after {:?}", begun.elapsed());
+    lab.resume("etcd")?;
+    until("only the holder's lease is left", async || etcd.leases().await.is_ok_and(|leases| leases.len() == 1)).await?;
+    ensure_none(etcd.left(&asked).await)?;
+    lab.kill("etcd").await?;
+    ensure_unavailable("while it is down", process.lock(&asked).try_acquire().await)?;
+    lab.restart("etcd").await?;
+    ensure_kept("over a restart", &guard)?;
+    ensure_equal("the holder's key", etcd.left(&held).await.len(), 1_usize)?;
+    guard.release().await.context("after the restart")?;
+    pass(&process.lock(&asked)).await?;
+    lab.stop().await;
+    Ok(())
+}
+
+/// A store whose quota is used up refuses locks, and takes them back: until somebody has made room and said so.
+#[apply(test!)]
+async fn a_full_store_refuses_locks_and_takes_them_back(_: &Etcd) -> Result {
+    let lab = lab(Part::Etcd, 1, 0).await?;
+    let etcd = Etcd::at(lab.addresses().etcd[0].url.clone());
+    let alarm = async |action: &str| {
+        let alarm = json!({"action": action, "memberID": "0", "alarm": "NOSPACE"});
+        etcd.ask("maintenance/alarm", alarm).await.map(drop)
+    };
+    let (process, name) = (etcd.client().await, name());
+    let guard = take(&process.lock(&name)).await?;
+    alarm("ACTIVATE").await?;
+    let refused = process.lock(&format!("{name}-other")).try_acquire().await;
+    let says = refused.as_ref().map_or_else(ToString::to_string, |_| "held".to_owned());
+    ensure!(says.contains("space"), "it says {says:?}");
+    ensure_refused("a full store", refused)?;
+    guard.release().await.context("a full store")?;
+    ensure_none(etcd.left(&name).await)?;
+    alarm("DEACTIVATE").await?;
+    pass(&process.lock(&name)).await?;
+    lab.stop().await;
+    Ok(())
+}
+
 /// A lab with three nodes, and the endpoints of all.
 async fn three_nodes() -> Result<(Lab, String)> {
     let lab = lab(Part::Etcd, 3, 0).await?;

@@ -191,3 +191,29 @@ async fn a_fence_is_the_revision_of_its_own_key(etcd: &'static Etcd) -> Result {
     });
     caught(ensure_growing(etcd, &name, [first, twin, third]).await, " after ")
 }
+
+/// Two requests to acquire, one to release, and one behind the caller's back that revokes the lease. The twin asks once more.
+#[apply(test!)]
+async fn a_section_costs_three_requests_and_one_behind(etcd: &Etcd) -> Result {
+    const TIMES: u64 = 50;
+    let (name, mute) = (name(), Mute::to(etcd.address())?);
+    // Nothing is renewed meanwhile.
+    let process = etcd.process(&mute.address(), SOON * 3);
+    let lock = process.lock(&name);
+    let costs = async |asks_more: bool| {
+        let before = mute.requests();
+        for _ in 0..TIMES {
+            pass(&lock).await?;
+            if asks_more {
+                lock.holder().await?;
+            }
+        }
+        let all = async || mute.requests() - before >= 4 * TIMES;
+        until("the leases are revoked", all).await?;
+        ensure_equal("requests", mute.requests() - before, 4 * TIMES)
+    };
+    pass(&lock).await?;
+    until("the first lease is revoked", async || mute.requests() >= 4).await?;
+    costs(false).await?;
+    caught(costs(true).await, "requests: ")
+}
