@@ -66,7 +66,7 @@ NEWER_REDIS = valkey-8
 
 # Sets of other releases' servers; a set is one lab.
 SETS = debian13 mysql valkey9 redict
-debian13 = redis-8 mariadb-11 zookeeper-3.9
+debian13 = redis-8 mariadb-11 zookeeper-3.9 etcd-3.5
 mysql = valkey-8 mysql-9
 valkey9 = valkey-9
 redict = redict-7

@@ -116,7 +116,6 @@ impl Gateway {
 
     /// Sends a request to this node and reads its answer; a message of a stream comes without its wrapper.
     async fn ask(&self, node: usize, path: &str, body: Bytes) -> Result<Value, CallFailure> {
-        let unanswered = |error: &dyn Error| CallFailure::Unanswered(innermost_cause(error).into());
         let response = self.post(node, path, body).await.map_err(|e| unanswered(&e))?;
         let status = response.status();
         let read = Limited::new(response.into_body(), MAX_ANSWER_BYTES).collect().await;
@@ -180,6 +179,13 @@ fn refusal(code: u64, message: &str) -> CallFailure {
         true => CallFailure::Unanswered(message.into()),
         false => CallFailure::Refused { code, message: message.to_owned() },
     }
+}
+
+/// The failure of a request without an answer. etcd hangs up on a client without TLS that it expects to have it.
+fn unanswered(error: &dyn Error) -> CallFailure {
+    let cause = innermost_cause(error);
+    let hint = if cause.contains("closed") { ": does it expect TLS, which is not known here?" } else { "" };
+    CallFailure::Unanswered(format!("{cause}{hint}").into())
 }
 
 /// The error at the end of the chain of causes: "Connection refused" rather than "client error (Connect)".
