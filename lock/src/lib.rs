@@ -153,7 +153,7 @@ pub use error::{Cause, LockError, WithError};
 pub use events::{LockEvent, LockObserver};
 pub use guard::{Fence, Guard};
 pub use keeper::{Keeper, Release};
-#[cfg(any(feature = "mysql", feature = "redis"))]
+#[cfg(any(feature = "etcd", feature = "mysql", feature = "redis"))]
 pub use lease::Lease;
 #[cfg(feature = "redis")]
 pub(crate) use lock::run_and_release;

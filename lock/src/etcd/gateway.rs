@@ -84,19 +84,25 @@ impl Gateway {
         Self { nodes, preferred: AtomicUsize::new(first), http, runtime }
     }
 
-    /// Sends a request, as `kv/txn`, to one node after the other until one answers, for `limit` at most.
+    /// Sends a request, as `kv/txn`, to one node after the other until one answers, for `limit` at most. Returns the answer, and
+    /// whether another node did not answer before: then the request may have been carried out twice.
     ///
     /// # Cancel safety
     ///
     /// It may have been carried out.
-    pub(super) async fn call(self: &Arc<Self>, path: &'static str, body: Value, limit: Duration) -> Result<Value, CallFailure> {
+    pub(super) async fn call(
+        self: &Arc<Self>,
+        path: &'static str,
+        body: Value,
+        limit: Duration,
+    ) -> Result<(Value, bool), CallFailure> {
         let (gateway, body) = (Arc::clone(self), Bytes::from(body.to_string()));
         let call = self.runtime.spawn(async move { gateway.ask_each(path, body, limit).await });
         let ended = |_| Err(CallFailure::Unanswered("the client's runtime has ended".into()));
         AbortOnDropHandle::new(call).await.unwrap_or_else(ended)
     }
 
-    async fn ask_each(&self, path: &'static str, body: Bytes, limit: Duration) -> Result<Value, CallFailure> {
+    async fn ask_each(&self, path: &'static str, body: Bytes, limit: Duration) -> Result<(Value, bool), CallFailure> {
         let nodes = self.nodes.len();
         let mut failures = Vec::new();
         while failures.len() < nodes {
@@ -104,7 +110,7 @@ impl Gateway {
             let part = limit / u32::try_from(nodes).unwrap_or(u32::MAX);
             let failure = match timeout(part, self.ask(node, path, body.clone())).await {
                 Ok(Err(CallFailure::Unanswered(reason))) => reason.to_string(),
-                Ok(answered) => return answered,
+                Ok(answered) => return answered.map(|answer| (answer, !failures.is_empty())),
                 Err(_) => format!("no answer within {} ms", part.as_millis()),
             };
             failures.push(format!("{}: {failure}", self.nodes[node]));

@@ -152,6 +152,7 @@ async fn a_hold_has_a_lease_of_its_own_and_the_key_of_go(etcd: &Etcd) -> Result 
         leases.push(lease.to_string());
     }
     ensure!(leases[0] != leases[1], "one lease for two holds");
+    ensure_invalid("its lease has one length", guards[0].extend(SOON).await)?;
     for guard in guards {
         guard.release().await?;
     }
