@@ -44,6 +44,26 @@ async fn what_was_not_answered_is_undone(etcd: &Etcd) -> Result {
     Ok(())
 }
 
+/// The first node carries out the deletion and does not answer, the second finds no key: it is released, not lost. Both are one
+/// server here.
+#[apply(test!)]
+async fn a_release_that_one_node_did_not_answer_is_no_loss(etcd: &Etcd) -> Result {
+    let (name, mute) = (name(), Mute::to(etcd.address())?);
+    let endpoints = format!("{},{}", mute.address(), etcd.address());
+    let process = loop {
+        // Each begins with one of them at random.
+        let process = client(&endpoints, Duration::from_secs(2));
+        process.check().await?;
+        if mute.requests() > 0 {
+            break process;
+        }
+    };
+    let guard = take(&process.lock(&name)).await?;
+    mute.mute_at("request_delete_range");
+    guard.release().await.context("by the second node")?;
+    until("nothing is left", async || etcd.left(&name).await.is_empty()).await
+}
+
 /// Acquires are dropped at every point: no key and no lease of theirs is left.
 #[apply(test!)]
 async fn what_is_dropped_leaves_neither_key_nor_lease(etcd: &Etcd) -> Result {
