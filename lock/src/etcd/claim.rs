@@ -31,12 +31,14 @@ use std::{
     },
     time::Duration,
 };
-use tokio::time::{Instant, sleep, sleep_until};
+use tokio::time::{Instant, sleep, sleep_until, timeout_at};
 
 /// How often a waiter looks whether it is its turn, whatever it hears from its watch.
 const RECHECK_INTERVAL: Duration = Duration::from_millis(500);
 /// The pause of a waiter before it asks again, after no node answered.
 const RETRY_PAUSE: Duration = Duration::from_millis(100);
+/// How long the answer to a waiter's last look may take after its wait is over.
+const LAST_LOOK_TIMEOUT: Duration = Duration::from_millis(500);
 /// The first pause before a revocation is repeated; each further one is twice as long.
 const FIRST_REVOKE_PAUSE: Duration = Duration::from_millis(50);
 /// The longest pause before a revocation is repeated.
@@ -97,7 +99,7 @@ impl Claim {
 
     /// Joins the lock's queue, and waits until it is the first, until `until` at most; returns where it is then.
     pub(super) async fn queue(&self, until: Instant) -> Result<Place, LockError> {
-        let mut place = self.while_sure(until, || self.join()).await?;
+        let mut place = self.while_sure(until.max(Instant::now() + self.client.timeout()), || self.join()).await?;
         while let Place::Behind { own, key, revision } = &place {
             if Instant::now() >= until {
                 return Ok(place);
@@ -108,21 +110,22 @@ impl Claim {
                 () = sleep_until(until.min(renewal).min(Instant::now() + RECHECK_INTERVAL)) => {}
             }
             let own = *own;
-            place = self.while_sure(until, || self.renew_and_look(own)).await?;
+            place = self.while_sure(until + LAST_LOOK_TIMEOUT, || self.renew_and_look(own)).await?;
         }
         Ok(place)
     }
 
-    /// Repeats `ask` while no node answers, as long as the lease is sure and the wait not over.
-    async fn while_sure<F>(&self, until: Instant, ask: impl Fn() -> F) -> Result<Place, LockError>
+    /// Repeats `ask` while no node answers, as long as the lease is sure, until `end` at most.
+    async fn while_sure<F>(&self, end: Instant, ask: impl Fn() -> F) -> Result<Place, LockError>
     where
         F: Future<Output = Result<Place, CallFailure>>,
     {
         loop {
-            match ask().await {
-                Err(CallFailure::Unanswered(reason)) if !self.sure_until.is_over() && Instant::now() < until => {
+            let no_answer = |_| Err(CallFailure::Unanswered("no answer within the wait".into()));
+            match timeout_at(end, ask()).await.unwrap_or_else(no_answer) {
+                Err(CallFailure::Unanswered(reason)) if !self.sure_until.is_over() && Instant::now() < end => {
                     tracing::debug!(%reason, name = &*self.name, "asking etcd again");
-                    sleep(RETRY_PAUSE.min(time_left(until))).await;
+                    sleep(RETRY_PAUSE.min(time_left(end))).await;
                 }
                 // The lease of the new key is gone.
                 Err(CallFailure::Refused { code: NOT_FOUND, .. }) => return Ok(Place::Gone),
@@ -191,6 +194,10 @@ impl Claim {
         let keep_alive = self.client.call("lease/keepalive", json!({"ID": self.lease_id.to_string()}), limit);
         let own = self.client.call("kv/range", json!({"key": base64(&self.key), "count_only": true}), limit);
         let (kept, own) = tokio::try_join!(keep_alive, own)?;
+        // A leader that stood still renews leases until it hears of the next one; the read asks a majority.
+        if kept["header"]["raft_term"] != own["header"]["raft_term"] {
+            return Err(CallFailure::Unanswered("the leader changed".into()));
+        }
         *self.renewed.lock() = sent;
         Ok(number_of(&kept["TTL"]) > 0 && number_of(&own["count"]) > 0)
     }
@@ -206,8 +213,7 @@ impl Claim {
         let key = base64(&self.key);
         let ours = json!({"key": key, "target": "CREATE", "result": "EQUAL", "create_revision": created.to_string()});
         let delete = json!({"compare": [ours], "success": [{"request_delete_range": {"key": key}}]});
-        let answer = self.client.call("kv/txn", delete, self.client.timeout()).await?;
-        Ok(answer["succeeded"] == true)
+        self.client.delete("kv/txn", delete).await
     }
 
     /// Revokes the lease, which deletes the key; without an answer in time it goes on in the background.

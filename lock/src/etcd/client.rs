@@ -2,7 +2,7 @@
 
 use super::{
     EtcdOptions, SERVER,
-    gateway::{CallFailure, Gateway, base64},
+    gateway::{CallFailure, Gateway, base64, number_of},
 };
 use crate::{LockError, Owner, Process, events::Observer, local::ByType, tasks::Tasks};
 use serde_json::{Value, json};
@@ -62,8 +62,8 @@ impl EtcdClient {
     ///
     /// Safe.
     pub async fn connect(endpoints: impl Into<String>) -> Result<Self, LockError> {
-        let etcd = Self::new(EtcdOptions::new(endpoints).timeout(CONNECT_TIMEOUT))?;
-        etcd.check().await?;
+        let etcd = Self::new(EtcdOptions::new(endpoints))?;
+        etcd.check_within(CONNECT_TIMEOUT).await?;
         Ok(etcd)
     }
 
@@ -108,8 +108,12 @@ impl EtcdClient {
     ///
     /// Safe: it only reads.
     pub async fn check(&self) -> Result<String, LockError> {
-        let status = self.call("maintenance/status", json!({}), self.timeout());
-        let read = self.call("kv/range", json!({"key": base64(CHECKED_KEY), "count_only": true}), self.timeout());
+        self.check_within(self.timeout()).await
+    }
+
+    async fn check_within(&self, limit: Duration) -> Result<String, LockError> {
+        let status = self.call("maintenance/status", json!({}), limit);
+        let read = self.call("kv/range", json!({"key": base64(CHECKED_KEY), "count_only": true}), limit);
         let (status, _) = tokio::try_join!(status, read)?;
         Ok(status["version"].as_str().unwrap_or_default().to_owned())
     }
@@ -138,7 +142,15 @@ impl EtcdClient {
 
     /// Sends a request, as `kv/txn`, for `limit` at most; see [`Gateway::call`].
     pub(super) async fn call(&self, path: &'static str, body: Value, limit: Duration) -> Result<Value, CallFailure> {
-        self.0.gateway.call(path, body, limit).await
+        self.0.gateway.call(path, body, limit).await.map(|(answer, _)| answer)
+    }
+
+    /// Sends a deletion, whose answer has `deleted` keys; returns whether it deleted any. What is gone after an attempt without an
+    /// answer was deleted by that attempt.
+    pub(super) async fn delete(&self, path: &'static str, body: Value) -> Result<bool, CallFailure> {
+        let (answer, is_repeated) = self.0.gateway.call(path, body, self.timeout()).await?;
+        let deleted = [&answer, &answer["responses"][0]["response_delete_range"]];
+        Ok(is_repeated || deleted.into_iter().any(|answer| number_of(&answer["deleted"]) > 0))
     }
 
     /// See [`Gateway::wait_until_deleted`].

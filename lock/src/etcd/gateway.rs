@@ -84,19 +84,25 @@ impl Gateway {
         Self { nodes, preferred: AtomicUsize::new(first), http, runtime }
     }
 
-    /// Sends a request, as `kv/txn`, to one node after the other until one answers, for `limit` at most.
+    /// Sends a request, as `kv/txn`, to one node after the other until one answers, for `limit` at most. Returns the answer, and
+    /// whether another node did not answer before: then the request may have been carried out twice.
     ///
     /// # Cancel safety
     ///
     /// It may have been carried out.
-    pub(super) async fn call(self: &Arc<Self>, path: &'static str, body: Value, limit: Duration) -> Result<Value, CallFailure> {
+    pub(super) async fn call(
+        self: &Arc<Self>,
+        path: &'static str,
+        body: Value,
+        limit: Duration,
+    ) -> Result<(Value, bool), CallFailure> {
         let (gateway, body) = (Arc::clone(self), Bytes::from(body.to_string()));
         let call = self.runtime.spawn(async move { gateway.ask_each(path, body, limit).await });
         let ended = |_| Err(CallFailure::Unanswered("the client's runtime has ended".into()));
         AbortOnDropHandle::new(call).await.unwrap_or_else(ended)
     }
 
-    async fn ask_each(&self, path: &'static str, body: Bytes, limit: Duration) -> Result<Value, CallFailure> {
+    async fn ask_each(&self, path: &'static str, body: Bytes, limit: Duration) -> Result<(Value, bool), CallFailure> {
         let nodes = self.nodes.len();
         let mut failures = Vec::new();
         while failures.len() < nodes {
@@ -104,7 +110,7 @@ impl Gateway {
             let part = limit / u32::try_from(nodes).unwrap_or(u32::MAX);
             let failure = match timeout(part, self.ask(node, path, body.clone())).await {
                 Ok(Err(CallFailure::Unanswered(reason))) => reason.to_string(),
-                Ok(answered) => return answered,
+                Ok(answered) => return answered.map(|answer| (answer, !failures.is_empty())),
                 Err(_) => format!("no answer within {} ms", part.as_millis()),
             };
             failures.push(format!("{}: {failure}", self.nodes[node]));
@@ -116,7 +122,6 @@ impl Gateway {
 
     /// Sends a request to this node and reads its answer; a message of a stream comes without its wrapper.
     async fn ask(&self, node: usize, path: &str, body: Bytes) -> Result<Value, CallFailure> {
-        let unanswered = |error: &dyn Error| CallFailure::Unanswered(innermost_cause(error).into());
         let response = self.post(node, path, body).await.map_err(|e| unanswered(&e))?;
         let status = response.status();
         let read = Limited::new(response.into_body(), MAX_ANSWER_BYTES).collect().await;
@@ -180,6 +185,13 @@ fn refusal(code: u64, message: &str) -> CallFailure {
         true => CallFailure::Unanswered(message.into()),
         false => CallFailure::Refused { code, message: message.to_owned() },
     }
+}
+
+/// The failure of a request without an answer. etcd hangs up on a client without TLS that it expects to have it.
+fn unanswered(error: &dyn Error) -> CallFailure {
+    let cause = innermost_cause(error);
+    let hint = if cause.contains("closed") { ": does it expect TLS, which is not known here?" } else { "" };
+    CallFailure::Unanswered(format!("{cause}{hint}").into())
 }
 
 /// The error at the end of the chain of causes: "Connection refused" rather than "client error (Connect)".

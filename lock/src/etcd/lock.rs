@@ -139,8 +139,7 @@ impl EtcdLock {
     /// It may have been freed or not.
     pub async fn force_unlock(&self) -> Result<bool, LockError> {
         let Some((key, _)) = self.first_key().await? else { return Ok(false) };
-        let answer = self.client.call("kv/deleterange", json!({"key": base64(&key)}), self.client.timeout()).await?;
-        Ok(answer["deleted"] == "1")
+        Ok(self.client.delete("kv/deleterange", json!({"key": base64(&key)})).await?)
     }
 
     /// Reads the first key of the queue and its value.
