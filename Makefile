@@ -17,8 +17,9 @@ PRINTED := 2.2.11.RELEASE
 PEERS := $(REDISSON:%=interop/redisson/target/%/peer.jar) $(CURATOR:%=interop/curator/target/%/peer.jar) \
          $(SPRING:%=interop/spring/target/%/peer.jar) $(PRINTED:%=interop/printed/target/%/peer.jar)
 # Of the library, each alone.
-FEATURES := redis zookeeper mysql tls tower axum
+FEATURES := redis zookeeper mysql etcd tls tower axum
 KAZOO := interop/kazoo/venv/installed
+GO_PEER := interop/etcd/target/peer
 REDIS_PY := interop/redis-py/venv/installed
 ENGINES := interop/engines/venv
 
@@ -65,7 +66,7 @@ NEWER_REDIS = valkey-8
 
 # Sets of other releases' servers; a set is one lab.
 SETS = debian13 mysql valkey9 redict
-debian13 = redis-8 mariadb-11 zookeeper-3.9
+debian13 = redis-8 mariadb-11 zookeeper-3.9 etcd-3.5
 mysql = valkey-8 mysql-9
 valkey9 = valkey-9
 redict = redict-7
@@ -79,7 +80,7 @@ engines: install $(ENGINES)/installed ## the course's ten statements on other en
 	cargo build --locked
 	$(ENGINES)/bin/python interop/engines/matrix.py --engines '$(ENGINES_ARE)' >$(TARGET)/docs/engines.md
 
-soak: install browser $(NODE_MODULES) $(PEERS) $(KAZOO) package ## what takes too long for every change: `make package`, the tests on a machine that stops now and then, all clauses of the contract over all locks, races ten times, all lines by hand and timelines, ensembles, interop, every claim and its twin, the fault matrix, `make servers`, `make engines`
+soak: install browser $(NODE_MODULES) $(PEERS) $(KAZOO) $(GO_PEER) package ## what takes too long for every change: `make package`, the tests on a machine that stops now and then, all clauses of the contract over all locks, races ten times, all lines by hand and timelines, ensembles, interop, every claim and its twin, the fault matrix, `make servers`, `make engines`
 	@scripts/install soak
 	cargo test --workspace --locked --lib --bins --test contract --test main --config "target.'cfg(unix)'.runner='$(CURDIR)/scripts/with-stops'"
 	OVERSELL_SOAK=1 cargo test --workspace --test contract --locked
@@ -174,10 +175,10 @@ jmeter: $(if $(JUDGED),build) ## JMeter's plans against a running lab; PLAN=chec
 	@echo 'Maven starts; the first time it downloads JMeter, which takes a minute or two'
 	@$(if $(JUDGED),$(OVERSELL) judge --) $(MAVEN) -Dorg.slf4j.simpleLogger.log.org.codehaus.mojo.exec.ExecMojo=off $$(sed -n 's|^ *"http": *"http://\(.*\):\([0-9]*\)".*|-Dhost=\1 -Dport=\2|p' $(LAB_JSON))
 
-interop: install $(PEERS) $(KAZOO) ## Java with Redisson and Curator, Python with kazoo, and ours, against each other; TEST=fair runs those
+interop: install $(PEERS) $(KAZOO) $(GO_PEER) ## Java with Redisson and Curator, Python with kazoo, Go with etcd's client, and ours, against each other; TEST=fair runs those
 	cargo test --workspace --test interop --locked $(if $(TEST),-- $(TEST))
 
-# Downloads what they need once; after that neither Maven nor pip asks for anything.
+# Downloads what they need once; after that neither Maven, pip nor Go asks for anything.
 JAVA = interop/$(1)/pom.xml $(wildcard interop/$(1)/src/main/java/oversell/*.java interop/java/oversell/*.java)
 
 interop/redisson/target/%/peer.jar: $(call JAVA,redisson)
@@ -195,6 +196,10 @@ interop/spring/target/%/peer.jar: $(call JAVA,spring)
 interop/printed/target/%/peer.jar: $(call JAVA,printed) interop/printed/src/main/resources/unlock.lua
 	@scripts/install interop
 	mvn -f interop/printed -q package -Dprinted=$*
+
+$(GO_PEER): interop/etcd/peer.go interop/etcd/go.mod interop/etcd/go.sum
+	@scripts/install go
+	go build -C interop/etcd -o target/peer .
 
 interop/%/venv/installed: interop/%/requirements.txt
 	@scripts/install python

@@ -35,6 +35,8 @@ pub struct Config {
     pub redis: Redis,
     #[garde(dive)]
     pub zookeeper: ZooKeeper,
+    #[garde(dive)]
+    pub etcd: Etcd,
     pub admin: Admin,
     #[garde(dive)]
     pub cluster: Cluster,
@@ -140,6 +142,16 @@ pub struct ZooKeeper {
     pub chroot: String,
     #[garde(range(min = 1_000, max = 60_000))]
     pub session_ms: u64,
+}
+
+/// `[etcd]`: the addresses of etcd's nodes.
+#[derive(Debug, Clone, Deserialize, Validate)]
+#[serde(deny_unknown_fields)]
+pub struct Etcd {
+    /// Empty: there is no etcd.
+    #[serde(deserialize_with = "read_list_or_commas")]
+    #[garde(length(max = 9), inner(custom(check_empty_or_http)))]
+    pub endpoints: Vec<String>,
 }
 
 /// `[admin]`: the token of an administrator.
@@ -375,6 +387,7 @@ mod tests {
             ("cluster.members", "a=:6379", "a name and an address"),
             ("cluster.members", "a=b:redis", "a name and an address"),
             ("zookeeper.session_ms", "60001", "greater than 60000"),
+            ("etcd.endpoints", "http://a:2379,https://b:2379", "http://127.0.0.1:8000"),
             ("zookeeper.chroot", "oversell/", "a path like /oversell"),
         ] {
             let error = Config::load_with(None, &[(key, wrong.to_owned())]).expect_err(key).to_string();

@@ -9,6 +9,7 @@ pub enum Server {
     MySql,
     Redis,
     ZooKeeper,
+    Etcd,
 }
 
 impl Server {
@@ -18,6 +19,7 @@ impl Server {
             Self::MySql => "mysql",
             Self::Redis => "redis",
             Self::ZooKeeper => "zookeeper",
+            Self::Etcd => "etcd",
         }
     }
 }

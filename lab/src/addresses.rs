@@ -27,6 +27,9 @@ pub struct Addresses {
     /// Independent Redis nodes; the first is the main one at the start. A fail-over changes no address.
     pub redis: Vec<Process>,
     pub zookeeper: ZooKeeper,
+    /// The nodes of etcd, in a lab that has it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub etcd: Vec<Process>,
     pub nginx: Process,
     /// The replica of the main Redis, if it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -17,6 +17,12 @@ pub mod command {
         given: Vec<String>,
     }
 
+    impl Args {
+        pub fn with_etcd_if(self, _strategy_needs_it: impl Fn(&str) -> bool) -> Self {
+            self
+        }
+    }
+
     pub async fn run(_args: Args, _stop: CancellationToken) -> Result<(), Failure> {
         Err(refusal())
     }
@@ -24,6 +30,7 @@ pub mod command {
     pub async fn run_on_lab<R>(
         _stop: CancellationToken,
         _starts: usize,
+        _etcd: u16,
         _run: impl FnOnce(Addresses, Vec<Duration>) -> R,
     ) -> Result<(), Failure>
     where
@@ -34,6 +41,7 @@ pub mod command {
 
     pub async fn run_on_breakable_lab<R>(
         _stop: CancellationToken,
+        _etcd: u16,
         _run: impl FnOnce(Addresses, CancellationToken) -> R,
     ) -> Result<(), Failure>
     where

@@ -24,8 +24,12 @@ pub(crate) const SETPRIV: Requirement = ("setpriv", "util-linux");
 const SBIN_FOLDERS: [&str; 3] = ["/usr/local/sbin", "/usr/sbin", "/sbin"];
 
 /// Environment variables that replace a program of the system.
-const PROGRAM_VARIABLES: [(&str, &str); 3] =
-    [("redis-server", "OVERSELL_REDIS_SERVER"), ("mariadbd", "OVERSELL_MYSQL_SERVER"), ("nginx", "OVERSELL_NGINX")];
+const PROGRAM_VARIABLES: [(&str, &str); 4] = [
+    ("redis-server", "OVERSELL_REDIS_SERVER"),
+    ("mariadbd", "OVERSELL_MYSQL_SERVER"),
+    ("nginx", "OVERSELL_NGINX"),
+    ("etcd", "OVERSELL_ETCD_SERVER"),
+];
 
 /// The path of the program; or, if the environment names another one, only that one's. `None` if it is missing.
 pub fn find(program: &str) -> Option<PathBuf> {

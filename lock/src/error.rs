@@ -36,7 +36,7 @@ pub enum LockError {
     /// unless the method says otherwise. Trying again may help.
     #[error("{server} is not available: {reason}")]
     Unavailable {
-        /// `redis`, `zookeeper` or `mysql`.
+        /// `redis`, `zookeeper`, `etcd` or `mysql`.
         server: &'static str,
         /// The client's error.
         #[source]
@@ -46,7 +46,7 @@ pub enum LockError {
     /// (`NOPERM`), its password is wrong. Trying again does not help until somebody changes that.
     #[error("{server} refused: {reason}")]
     Refused {
-        /// `redis`, `zookeeper` or `mysql`.
+        /// `redis`, `zookeeper`, `etcd` or `mysql`.
         server: &'static str,
         /// The server's error.
         #[source]

@@ -82,7 +82,7 @@ impl Guard {
     }
 
     /// As [`new`](Self::new), but the guard also counts as lost once `sure_until` is over, before its keeper says so.
-    #[cfg(any(test, feature = "mysql", feature = "redis", feature = "zookeeper"))]
+    #[cfg(any(test, feature = "etcd", feature = "mysql", feature = "redis", feature = "zookeeper"))]
     pub(crate) fn with_sure_until(sure_until: SureUntil, name: impl Into<Arc<str>>, fence: Option<Fence>) -> (Self, Keeper) {
         let (guard, keeper) = Self::new(name, fence);
         let expiries = vec![Expiry { sure_until, extendable: None }];
@@ -180,8 +180,8 @@ impl Guard {
     /// # Errors
     ///
     /// [`LockError::Lost`] if it is lost, [`LockError::Unavailable`] if the server did not answer, [`LockError::Refused`] if
-    /// it refused: the lease, or some of several, may be extended. [`LockError::Invalid`] if there is no lease, as in
-    /// ZooKeeper, or `lease` is out of its range.
+    /// it refused: the lease, or some of several, may be extended. [`LockError::Invalid`] if there is no lease that can be
+    /// extended, as in ZooKeeper and etcd, or `lease` is out of its range.
     ///
     /// # Cancel safety
     ///

@@ -47,11 +47,13 @@ impl Lease {
     }
 
     /// Returns its duration in whole milliseconds, rounded down.
+    #[cfg(feature = "redis")]
     pub(crate) fn millis(self) -> u64 {
         u64::try_from(self.duration().as_millis()).unwrap_or(u64::MAX)
     }
 
     /// Fails with [`LockError::Invalid`] for the lock `name` unless it lasts 1 ms to ten years.
+    #[cfg_attr(not(any(feature = "mysql", feature = "redis")), expect(dead_code, reason = "etcd's has its own rule"))]
     pub(crate) fn check(self, name: &str) -> Result<(), LockError> {
         if (Duration::from_millis(1)..=MAX_DURATION).contains(&self.duration()) {
             return Ok(());
@@ -66,6 +68,7 @@ impl Lease {
     }
 
     /// Whether the sure part of a lease that began at `lease_start` is over: another may have the lock by now.
+    #[cfg_attr(not(any(feature = "mysql", feature = "redis")), expect(dead_code, reason = "etcd asks `SureUntil`"))]
     pub(crate) fn is_unsure(self, lease_start: Instant) -> bool {
         Instant::now() >= self.sure_end(lease_start)
     }
@@ -124,6 +127,7 @@ async fn next_disconnect(disconnects: &mut Option<watch::Receiver<()>>) -> Optio
 }
 
 /// The builder methods `owner` and `lease` of a handle, given the fields for both.
+#[cfg(any(feature = "mysql", feature = "redis"))]
 macro_rules! owner_and_lease {
     ($($lock:ident: $($owner:tt).+, $($lease:tt).+;)+) => {$(
         impl $lock {
@@ -146,4 +150,5 @@ macro_rules! owner_and_lease {
         }
     )+};
 }
+#[cfg(any(feature = "mysql", feature = "redis"))]
 pub(crate) use owner_and_lease;

@@ -18,13 +18,14 @@
 //! | a queue that is fair, and servers that agree before they answer | [`zk::ZkLock`] | the death of a minority of the servers, their leader too; a lost connection | a holder that is paused beyond its session (its [`Fence`] is the zxid) | until its session ends | 2 and 1; up to 2 more behind another process; 1 and 1 from waiter to waiter of one process | when the one before it goes |
 //! | readers together, with no starving writer | [`zk::ZkRwLock`] | as above | as above | until its session ends | as above; a writer that waited lists once more | as above |
 //! | a lock that is not re-entrant, beside Curator's | [`zk::ZkSemaphoreMutex`] | as above | as above | until its session ends | 5 and 1 | as above |
+//! | servers that agree before they answer, where etcd is there and ZooKeeper is not | [`etcd::EtcdLock`] | the death of a minority of the servers, their leader too; a server that stands still; a restart | a holder that is paused beyond its lease (its [`Fence`] is the revision that created its key) | until its lease ends; a change of the leader or a restart gives every lease its whole time again | 2 and 1, and 1 behind the release | when the one before it goes, and twice a second; of each process only the first |
 //! | several locks as one, all or none | [`MultiLock`] | the loss of any part, which is the loss of all | what breaks any of its parts | as its parts | the sum of its parts, one after the other | as its parts |
 //! | no other server than the database | [`mysql::TableLeaseLock`] | a holder that dies, unanswered statements | a pause beyond the lease; a clock of the database that jumps | until its lease ends | 1 and 1 | twenty times a second |
 //! | the same, where only people end a hold | [`mysql::TableLock`] | unanswered statements; it has no lease to lose | a holder that dies | until somebody deletes its row | 1 and 1 | twenty times a second |
 //!
 //! Requests are counted one after the other, each a round trip, without what a connection costs at its first use. A lease
-//! that is renewed costs one request every third of it, `wait_replicas` two or three for each acquire. ZooKeeper's session
-//! has its heartbeats, however many locks there are. A request to ZooKeeper that writes waits for the disks of a majority.
+//! that is renewed costs one request every third of it (in etcd two), `wait_replicas` two or three for each acquire. ZooKeeper's session
+//! has its heartbeats, however many locks there are. A request to ZooKeeper or etcd that writes waits for the disks of a majority.
 //!
 //! A lease cannot stop a holder that is paused: only the resource can, by refusing an old [`Fence`].
 //!
@@ -46,7 +47,7 @@
 //! - **No spin lock** (Redisson's `getSpinLock`, which saves a channel for each name): all wake-ups of a client come by one
 //!   connection, so that a channel costs little.
 //! - **No blocking API**: plain threads call `block_on` of a runtime that has threads of its own (`examples/blocking.rs`).
-//! - No PostgreSQL, no etcd.
+//! - No PostgreSQL.
 //!
 //! ## Limits
 //!
@@ -54,7 +55,7 @@
 //! |---|---|
 //! | a wait or a lease of ten years | a longer wait ends then; a longer lease is [`LockError::Invalid`], as is one below 1 ms |
 //! | a path of 64 KiB in ZooKeeper; as much of [`data`](zk::ZkOptions::data); so many members of a [`zk::ZkDoubleBarrier`] that their paths have 512 KiB | `Invalid`: the server closes the connection over a request of more than 1 MiB (`jute.maxbuffer`) |
-//! | a name of 50 characters in the database | `Invalid` |
+//! | a name of 50 characters in the database, of 64 KiB in etcd | `Invalid` |
 //! | [`redis::MAX_ADMISSIONS_PER_CALL`] at once from a rate limiter | `Invalid`: one script would stop Redis for seconds |
 //! | 19 January 2038 in `tb_lock` | see [`mysql::TableLeaseLock`] |
 //! | a runtime that does not run | nothing is taken, renewed or released; see below |
@@ -77,8 +78,8 @@
 //!   an identity that was made for it alone, so a late undo affects no other hold.
 //! - **An unavailable server is reported at once**, in Redis to all waiters of the process. A client of Redis waits for it
 //!   until the wait is over if it is asked to ([`wait_while_unavailable`](redis::RedisOptions::wait_while_unavailable)), and
-//!   so does a [`MultiLock`] ([`wait_while_unavailable`](MultiLock::wait_while_unavailable)). In ZooKeeper a waiter keeps
-//!   its place while its session is sure.
+//!   so does a [`MultiLock`] ([`wait_while_unavailable`](MultiLock::wait_while_unavailable)). In ZooKeeper and etcd a
+//!   waiter keeps its place while its session or lease is sure.
 //! - **`close()` means the same for every client**: from the call on, waiters and later acquires get
 //!   [`LockError::Unavailable`]; holders have 3 s to release; those that are left are told that their lock is lost, and nothing
 //!   is renewed. What they have goes with the session in ZooKeeper, and elsewhere when they release it or its lease ends.
@@ -110,29 +111,31 @@
 #![warn(missing_docs, clippy::missing_errors_doc)]
 // Many links lead to what features bring: they are checked with all of them.
 #![cfg_attr(
-    not(all(feature = "axum", feature = "mysql", feature = "redis", feature = "zookeeper")),
+    not(all(feature = "axum", feature = "etcd", feature = "mysql", feature = "redis", feature = "zookeeper")),
     allow(rustdoc::broken_intra_doc_links)
 )]
 // Without a server feature, leases and sessions are unused.
-#![cfg_attr(not(any(feature = "mysql", feature = "redis", feature = "zookeeper")), allow(dead_code))]
+#![cfg_attr(not(any(feature = "etcd", feature = "mysql", feature = "redis", feature = "zookeeper")), allow(dead_code))]
 
 mod error;
 mod events;
 mod guard;
 mod keeper;
-#[cfg(any(feature = "mysql", feature = "redis"))]
+#[cfg(any(feature = "etcd", feature = "mysql", feature = "redis"))]
 mod lease;
 mod lock;
 mod multi;
 mod owner;
-#[cfg(any(feature = "mysql", feature = "redis", feature = "zookeeper"))]
+#[cfg(any(feature = "etcd", feature = "mysql", feature = "redis", feature = "zookeeper"))]
 mod reentry;
 mod registry;
 mod sure_until;
-#[cfg(any(feature = "mysql", feature = "redis", feature = "zookeeper"))]
+#[cfg(any(feature = "etcd", feature = "mysql", feature = "redis", feature = "zookeeper"))]
 mod tasks;
 mod time;
 
+#[cfg(feature = "etcd")]
+pub mod etcd;
 #[cfg(all(doc, feature = "redis"))]
 pub mod guides;
 pub mod local;
@@ -150,7 +153,7 @@ pub use error::{Cause, LockError, WithError};
 pub use events::{LockEvent, LockObserver};
 pub use guard::{Fence, Guard};
 pub use keeper::{Keeper, Release};
-#[cfg(any(feature = "mysql", feature = "redis"))]
+#[cfg(any(feature = "etcd", feature = "mysql", feature = "redis"))]
 pub use lease::Lease;
 #[cfg(feature = "redis")]
 pub(crate) use lock::run_and_release;

@@ -129,7 +129,7 @@ pub(crate) async fn run_and_release<T, E>(guard: Guard, work: impl Future<Output
 pub struct Holder {
     /// The server's name for the holder: a field of Redisson's hash, a node's name and its data, a row's owner.
     pub id: String,
-    /// The rest of the holder's lease; `None` if it has none of its own: in ZooKeeper, and in a table without leases.
+    /// The rest of the holder's lease; `None` if it is not shown: in ZooKeeper and etcd, and in a table without leases.
     pub remaining: Option<Duration>,
 }
 

@@ -18,6 +18,8 @@
 pub use crate::Lease;
 pub use crate::{DynLock, Fence, Guard, Holder, Lock, LockError, LockEvent, LockObserver, MultiLock, Owner, Process, WithError};
 
+#[cfg(feature = "etcd")]
+pub use crate::etcd::{EtcdClient, EtcdLock, EtcdOptions};
 #[cfg(feature = "mysql")]
 pub use crate::mysql::{MySqlOptions, TableLeaseLock, TableLock, TablePool};
 #[cfg(feature = "redis")]

@@ -61,7 +61,7 @@ impl Tasks {
     /// # Cancel safety
     ///
     /// As that of `future`, which is dropped when the client is closed.
-    #[cfg(any(feature = "mysql", feature = "redis"))]
+    #[cfg(any(feature = "etcd", feature = "mysql", feature = "redis"))]
     pub(crate) async fn while_open<T>(
         &self,
         server: &'static str,
@@ -87,7 +87,7 @@ impl Tasks {
     }
 
     /// Completes once the client is closed and the time for releases is over: what is still held is lost.
-    #[cfg(any(feature = "mysql", feature = "redis"))]
+    #[cfg(any(feature = "etcd", feature = "mysql", feature = "redis"))]
     pub(crate) async fn wait_until_closed(&self) {
         self.closed.cancelled().await;
     }

@@ -9,6 +9,10 @@ pub use seckill::SeckillError;
 pub(crate) use mysql::{NOT_IN_ITS_CLUSTER, RECORD_CHANGED, error_number};
 
 use crate::server::Server;
+
+/// The meaning of etcd's alarm NOSPACE.
+pub(crate) const ETCD_IS_FULL: &str = "it is full: its quota is used up; compact it, defragment it, then `etcdctl alarm disarm`";
+
 use oversell_lock::{
     LockError,
     mysql::{PoolExhausted, TableMissing},
@@ -65,6 +69,11 @@ pub enum Error {
         /// The client's words, for the log only.
         reason: String,
     },
+    /// The instance has no etcd. Nothing was changed.
+    #[error(
+        "there is no etcd here: install it (Debian package etcd-server) and start `oversell lab --etcd 1`, or set etcd.endpoints"
+    )]
+    NoEtcd,
     /// A server refuses, mostly until an operator fixes it. Nothing was changed.
     #[error("{server} refuses this: {why} ({reason})")]
     Refuses {
@@ -125,6 +134,11 @@ pub enum Error {
     Internal(String),
 }
 
+/// Whether etcd says that its quota is used up.
+pub(crate) fn etcd_is_full(said: &str) -> bool {
+    said.contains("database space exceeded")
+}
+
 /// When one of too many ends.
 fn words_of_end(again: &Option<Duration>) -> String {
     match again {
@@ -171,6 +185,7 @@ impl Error {
     pub fn server(&self) -> Option<&'static str> {
         match self {
             Self::Unavailable { server, .. } | Self::Refuses { server, .. } | Self::Unknown { server, .. } => Some(server),
+            Self::NoEtcd => Some(Server::Etcd.name()),
             Self::PieceGone(error) => error.server(),
             _ => None,
         }
@@ -191,7 +206,8 @@ impl From<LockError> for Error {
                 let of_server = || reason.downcast_ref::<TableMissing>().and_then(std::error::Error::source);
                 let of_server = reason.downcast_ref().or_else(|| of_server()?.downcast_ref());
                 let mysql = of_server.and_then(mysql::why_refused);
-                let mysql = mysql.map(Cow::Borrowed);
+                let etcd = || etcd_is_full(&reason.to_string()).then_some(ETCD_IS_FULL);
+                let mysql = mysql.or_else(etcd).map(Cow::Borrowed);
                 let why = mysql.or_else(|| reason.downcast_ref().and_then(redis::why_refused));
                 let reason = reason.to_string();
                 match why {

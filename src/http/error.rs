@@ -202,6 +202,10 @@ impl From<&Domain> for Problem {
             Domain::Unavailable { server, .. } => {
                 P { detail: format!("{server} is not available"), ..P::unavailable("unavailable", format!("{server} 不可用")) }
             }
+            Domain::NoEtcd => P::unavailable(
+                "no-etcd",
+                "这里没有 etcd：装上它（Debian 软件包 etcd-server），用 oversell lab --etcd 1 启动，或者设置 etcd.endpoints",
+            ),
             Domain::Refuses { server, why, .. } => {
                 P { detail: format!("{server} refuses this: {why}"), ..P::unavailable("refuses", format!("{server} 拒绝了")) }
             }

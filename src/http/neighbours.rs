@@ -179,7 +179,8 @@ pub(super) fn merge_states(own: &States, all: &[Neighbour]) -> States {
             member.role = Role::Writer;
         }
     }
-    States { mysql, redis: best(|s| &s.redis), zookeeper: best(|s| &s.zookeeper) }
+    let etcd = own.etcd.is_some().then(|| best(|s| s.of(Server::Etcd)));
+    States { mysql, redis: best(|s| &s.redis), zookeeper: best(|s| &s.zookeeper), etcd }
 }
 
 /// The troubles in words: each server that no instance reaches, each table without transactions, each instance that does not answer, that does not reach a
@@ -189,7 +190,7 @@ pub(super) fn troubles(servers: &States, all: &[Neighbour]) -> Vec<InstanceTroub
     let mut note = |instance: Option<&str>, server, zh, en| {
         notes.push(InstanceTrouble { instance: instance.map(str::to_owned), server, says: Words::new(zh, en) });
     };
-    for (server, state) in servers.each().into_iter().filter(|(_, state)| !state.up) {
+    for (server, state) in servers.each().filter(|(_, state)| !state.up) {
         let name = server.name();
         note(None, Some(server), format!("{name} 停了"), format!("{name} is down: {}", state.detail));
     }
@@ -201,7 +202,7 @@ pub(super) fn troubles(servers: &States, all: &[Neighbour]) -> Vec<InstanceTroub
         if let Some(why) = detail {
             note(Some(name), None, format!("{name} 没有应答"), format!("{name} does not answer: {why}"));
         }
-        for (server, seen) in own.iter().flat_map(States::each) {
+        for (server, seen) in own.iter().flat_map(|own| own.each()) {
             let (zh, en) = if seen.session_lost_ms.is_some() {
                 (format!("{name} 丢了它的 ZooKeeper 会话"), format!("{name} has lost its ZooKeeper session"))
             } else if !seen.up && servers.of(server).up {
@@ -256,7 +257,7 @@ mod tests {
     }
 
     fn seen(zookeeper: State) -> States {
-        States { mysql: state(true), redis: state(true), zookeeper }
+        States { mysql: state(true), redis: state(true), zookeeper, etcd: None }
     }
 
     fn neighbour(name: &str, servers: Option<States>) -> Neighbour {

@@ -69,6 +69,9 @@ impl ServerWatch {
             let Some(&server) = servers.iter().find(|server| !states.of(**server).up) else {
                 return Ok(());
             };
+            if server == Server::Etcd && states.etcd.is_none() {
+                return Err(Error::NoEtcd);
+            }
             if begun.elapsed() > RECOVERY_WAIT {
                 return Err(Error::Unavailable { server: server.name(), reason: states.of(server).detail.clone() });
             }

@@ -3,21 +3,23 @@
 
 use crate::{
     ctx::Ctx,
-    error::{Error, NOT_IN_ITS_CLUSTER},
+    error::{ETCD_IS_FULL, Error, NOT_IN_ITS_CLUSTER},
+    section::etcd,
     server::Server,
     stock::{
         self, LastUnfitTables,
         assumptions::{UnfitTable, other_settings, unfit_tables},
     },
 };
-use futures::future::join_all;
+use futures::future::{OptionFuture, join_all};
 use oversell_lab::clients::four_letters::four_letter_command;
 use redis::aio::MultiplexedConnection;
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 use sqlx::{Executor, Row, mysql::MySqlRow};
 use std::{
     collections::HashMap,
-    sync::Arc,
+    sync::{Arc, LazyLock},
     time::{Duration, Instant},
 };
 use tokio::{sync::Mutex, time::timeout};
@@ -92,6 +94,9 @@ pub(crate) struct States {
     pub(crate) mysql: State,
     pub(crate) redis: State,
     pub(crate) zookeeper: State,
+    /// Absent if the instance has no etcd.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) etcd: Option<State>,
 }
 
 impl State {
@@ -127,16 +132,17 @@ impl Probes {
         if let Some((_, states)) = last.states.as_ref().filter(|(when, states)| when.elapsed() < states.max_age()) {
             return Arc::clone(states);
         }
-        let (mut mysql, redis, mut zookeeper) = tokio::join!(
+        let (mut mysql, redis, mut zookeeper, etcd) = tokio::join!(
             probe_state(probe_mysql(ctx)),
             probe_state(probe_redis(ctx, &mut last.redis_writer)),
-            probe_state(probe_zookeeper(ctx))
+            probe_state(probe_zookeeper(ctx)),
+            OptionFuture::from((!ctx.config.etcd.endpoints.is_empty()).then(|| probe_state(probe_etcd(ctx))))
         );
         zookeeper.session_lost_ms = last.session.session_lost_for_ms(ctx.zk.session().ok().map(|client| client.session_id().0));
         if mysql.up {
             mysql.unfit_tables = ctx.local.of::<LastUnfitTables>().get();
         }
-        let states = Arc::new(States { mysql, redis, zookeeper });
+        let states = Arc::new(States { mysql, redis, zookeeper, etcd });
         last.states = Some((Instant::now(), Arc::clone(&states)));
         states
     }
@@ -156,20 +162,25 @@ impl Session {
 }
 
 impl States {
-    pub(crate) fn each(&self) -> [(Server, &State); 3] {
-        [Server::MySql, Server::Redis, Server::ZooKeeper].map(|server| (server, self.of(server)))
+    /// The servers that the instance has.
+    pub(crate) fn each(&self) -> impl Iterator<Item = (Server, &State)> {
+        let etcd = self.etcd.as_ref().map(|_| Server::Etcd);
+        let all = [Server::MySql, Server::Redis, Server::ZooKeeper].into_iter().chain(etcd);
+        all.map(|server| (server, self.of(server)))
     }
 
     pub(crate) fn of(&self, server: Server) -> &State {
+        static ABSENT: LazyLock<State> = LazyLock::new(|| State::down(Error::NoEtcd.to_string()));
         match server {
             Server::MySql => &self.mysql,
             Server::Redis => &self.redis,
             Server::ZooKeeper => &self.zookeeper,
+            Server::Etcd => self.etcd.as_ref().unwrap_or(&ABSENT),
         }
     }
 
     pub(super) fn all_up(&self) -> bool {
-        self.mysql.up && self.redis.up && self.zookeeper.up
+        self.each().all(|(_, state)| state.up)
     }
 
     fn max_age(&self) -> Duration {
@@ -179,7 +190,7 @@ impl States {
     /// The strategies that cannot work now, because a server that they need is down, or a table has no transactions.
     pub(crate) fn blocked_strategies(&self) -> Vec<&'static str> {
         let waits = |s: &&stock::Strategy| {
-            s.spec.needs.iter().any(|server| !self.of(*server).up)
+            self.each().any(|(server, state)| !state.up && s.spec.needs.contains(&server))
                 || self.mysql.unfit_tables.iter().any(|table| s.rests_on(table))
         };
         stock::ALL.iter().filter(waits).map(|s| s.slug).collect()
@@ -366,6 +377,26 @@ async fn probe_zookeeper(ctx: &Ctx) -> Result<(String, Vec<NamedServer>), Error>
     there.map_err(|e| Error::unavailable(Server::ZooKeeper, e))?;
     let detail = format!("session of {} ms", client.session_timeout().as_millis());
     Ok((detail, members.into_iter().flatten().collect()))
+}
+
+/// The version of etcd, and its named nodes that answer in time. One that is full is an error: it gives no lock.
+async fn probe_etcd(ctx: &Ctx) -> Result<(String, Vec<NamedServer>), Error> {
+    let status = json!({});
+    let known = &ctx.config.cluster.members;
+    let members = join_all(ctx.config.etcd.endpoints.iter().filter(|_| !known.is_empty()).map(async |endpoint| {
+        let node = timeout(MEMBER_TIMEOUT, etcd::ask_node(endpoint, "maintenance/status", &status)).await.ok()?.ok()?;
+        let role = if node["leader"] == node["header"]["member_id"] { Role::Leader } else { Role::Follower };
+        named_server(known, endpoint.trim_start_matches("http://"), role)
+    }));
+    let (node, members) = tokio::join!(etcd::ask(ctx, "maintenance/status", json!({})), members);
+    let node = node?;
+    if node["leader"].as_str().is_none_or(|leader| leader == "0") {
+        return Err(Error::unavailable(Server::Etcd, "it has no leader"));
+    }
+    if node["errors"].to_string().contains("NOSPACE") {
+        return Err(Error::refused(Server::Etcd, ETCD_IS_FULL, "found by the probe"));
+    }
+    Ok((node["version"].as_str().unwrap_or("of unknown version").to_owned(), members.into_iter().flatten().collect()))
 }
 
 /// The mode of a ZooKeeper server by its answer to `srvr`: `leader` for `Mode: leader`; `None` while it has none.

@@ -71,7 +71,8 @@ impl Conditions {
         let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
         let (mysql, redis, zookeeper, nginx) =
             tokio::join!(mysql(&lab.mysql.url), redis(lab.first_redis()), zookeeper(&lab.zookeeper.connect), nginx());
-        let servers = [("mysql", mysql), ("redis", redis), ("zookeeper", zookeeper), ("nginx", nginx)];
+        let etcd = lab.versions.get("etcd").map(|said| said.replace("etcd ", "version="));
+        let servers = [("mysql", mysql), ("redis", redis), ("zookeeper", zookeeper), ("etcd", etcd), ("nginx", nginx)];
         Self {
             file_system: folder.as_ref().ok().and_then(|folder| file_system(&mounts, folder)).unwrap_or_default(),
             fdatasync_us: folder.ok().and_then(|folder| fdatasync(&folder).ok()),

@@ -13,7 +13,10 @@ use super::{
     terminal::with_commas,
     verdict::{self, StockChange, Verdict},
 };
-use crate::stock::{self, Store, Strategy};
+use crate::{
+    server::Server,
+    stock::{self, Store, Strategy},
+};
 use futures::future::try_join_all;
 use oversell_lab::{
     addresses::{Addresses, LAB_JSON},
@@ -70,6 +73,13 @@ pub struct Args {
     /// The command and its words
     #[arg(last = true, required = true, value_name = "COMMAND")]
     command: Vec<String>,
+}
+
+impl Args {
+    /// Whether the command buys by a strategy that needs etcd.
+    pub fn needs_etcd(&self) -> bool {
+        self.strategy.is_some_and(|strategy| strategy.spec.needs.contains(&Server::Etcd))
+    }
 }
 
 impl Outputs for Args {

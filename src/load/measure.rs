@@ -153,6 +153,8 @@ pub(super) struct Setup {
     pub(super) targets: Vec<(String, String)>,
     conditions: Conditions,
     token: Option<SecretString>,
+    /// Those of the wanted strategies whose server a target does not have.
+    pub(super) without_server: Vec<String>,
 }
 
 impl MeasureArgs {
@@ -165,12 +167,13 @@ impl MeasureArgs {
             let base = cluster.address(name)?.to_owned();
             targets.push((name.clone(), base));
         }
+        let mut without_server = Vec::new();
         for (_, base) in &targets {
-            check(base, registry, slugs).await?;
+            without_server = check(base, registry, slugs).await?;
         }
         let conditions = Conditions::read(cluster.lab.as_ref()).await;
         say!("{conditions}");
-        Ok(Setup { targets, conditions, token: token(cluster.lab.as_ref()) })
+        Ok(Setup { targets, conditions, token: token(cluster.lab.as_ref()), without_server })
     }
 
     /// Measures each of `slugs` on each target: once for the verdict, then in rounds if a duration was asked for. `load` makes

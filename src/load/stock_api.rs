@@ -30,8 +30,11 @@ pub struct StockApi<'a> {
 
 /// The part of an entry of the list of strategies that is read.
 #[derive(Deserialize)]
-struct RegistryEntry {
-    slug: String,
+pub(super) struct RegistryEntry {
+    pub(super) slug: String,
+    /// The server that it needs and the instance does not have.
+    #[serde(default)]
+    pub(super) absent: Option<String>,
 }
 
 impl<'a> StockApi<'a> {
@@ -72,10 +75,9 @@ impl<'a> StockApi<'a> {
     }
 }
 
-/// Asks for the slugs of a registry, at its whole URL.
-pub(super) async fn slugs(url: &str) -> Result<Vec<String>, Failure> {
-    let known: Vec<RegistryEntry> = read(url).await?;
-    Ok(known.into_iter().map(|k| k.slug).collect())
+/// Asks for the entries of a registry, at its whole URL.
+pub(super) async fn entries(url: &str) -> Result<Vec<RegistryEntry>, Failure> {
+    read(url).await
 }
 
 /// The size of the answer at a path; `None` if no answer comes, or its status is not 2xx.

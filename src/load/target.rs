@@ -2,7 +2,7 @@
 
 use super::{
     plan::ONE_INSTANCE,
-    stock_api::{slugs, without_trailing_slash},
+    stock_api::{entries, without_trailing_slash},
 };
 use oversell_lab::{
     addresses::{ADMIN_TOKEN_VARIABLE, Addresses, LAB_JSON},
@@ -85,14 +85,14 @@ pub enum Registry {
     Steps,
 }
 
-/// Checks that a service answers at `at` and knows all `wanted` names.
-pub async fn check(at: &str, registry: Registry, wanted: &[&str]) -> Result<(), Failure> {
+/// Checks that a service answers at `at` and knows all `wanted` names; returns those whose server it does not have.
+pub async fn check(at: &str, registry: Registry, wanted: &[&str]) -> Result<Vec<String>, Failure> {
     let (path, what) = match registry {
         Registry::Strategies => ("strategies", "strategy"),
         Registry::Steps => ("voucher-order/strategies", "step"),
     };
     let url = format!("{}/{path}", without_trailing_slash(at));
-    let known = slugs(&url).await.map_err(|why| {
+    let known = entries(&url).await.map_err(|why| {
         unusable_localized!(
             "{at} 没有应答（{why}）。地址对吗？在实验环境里，`oversell lab fault start nginx`（或实例的名字）重新启动被杀死的；\
              --lab 启动一个自己的实验环境",
@@ -100,10 +100,12 @@ pub async fn check(at: &str, registry: Registry, wanted: &[&str]) -> Result<(), 
              name) starts one that was killed; --lab starts a lab of its own"
         )
     })?;
-    match wanted.iter().find(|slug| !known.iter().any(|k| k == *slug)) {
-        Some(missing) => Err(unusable!("{at} does not know the {what} {missing}")),
-        None => Ok(()),
+    let is_known = |slug: &&&str| known.iter().any(|k| k.slug == **slug);
+    if let Some(missing) = wanted.iter().find(|slug| !is_known(slug)) {
+        return Err(unusable!("{at} does not know the {what} {missing}"));
     }
+    let absent = known.into_iter().filter(|k| k.absent.is_some() && wanted.contains(&&*k.slug));
+    Ok(absent.map(|k| k.slug).collect())
 }
 
 /// The admin token of a cluster: that of its lab, else that in the environment; `None` without one.

@@ -100,6 +100,7 @@ impl Act {
         let of_names = scope.names.iter().filter_map(|name| match name {
             Name::Redis(_) | Name::RedisMine(_) | Name::RedisFor(..) | Name::RedisCount(_) => Some(Server::Redis),
             Name::ZooKeeper(_) => Some(Server::ZooKeeper),
+            Name::Etcd(_) => Some(Server::Etcd),
             Name::TableLock(_) | Name::Fence => Some(Server::MySql),
             Name::RedisNodes(_) => None,
         });

@@ -59,6 +59,8 @@ impl LabControl {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Need {
     Lab,
+    /// etcd.
+    Etcd,
     /// Five Redis nodes.
     Nodes,
     /// Links that can be cut.
@@ -79,6 +81,13 @@ impl Need {
                 Bilingual::of(
                     "要停进程、停服务器：用 make lab（或 oversell lab）启动服务器才能演",
                     "this race stops processes and servers, and needs a lab: start the servers with `make lab` (or `oversell lab`)",
+                ),
+            ),
+            Self::Etcd => (
+                !config.etcd.endpoints.is_empty(),
+                Bilingual::of(
+                    "要有 etcd：按 Ctrl-C 停下实验环境，装上 Debian 软件包 etcd-server，再输入 make lab LAB='--etcd 1'（或 oversell lab 加这个选项）",
+                    "this race needs etcd: end the lab with Ctrl-C, install the Debian package etcd-server, and type make lab LAB='--etcd 1' (or oversell lab with this option)",
                 ),
             ),
             Self::Links => (

@@ -1,12 +1,12 @@
 //! The clients that an actor has for itself, because each line that they send is reported: a session in ZooKeeper if its act
-//! writes there, connections to MySQL if it locks by a row of `tb_lock`.
+//! writes there, connections to etcd, connections to MySQL if it locks by a row of `tb_lock`.
 //!
 //! What it sends to Redis goes over a connection that all share (`section/redis_tap.rs`).
 
 use crate::{
     ctx::Ctx,
     error::Error,
-    section::{Name, Points, tap_mysql, tap_zookeeper},
+    section::{Name, Points, tap_etcd, tap_mysql, tap_zookeeper},
     server::Server,
 };
 use oversell_lab::clients::proxy::Proxy;
@@ -25,6 +25,8 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 pub(super) struct OwnClients {
     zk: Option<ZkClient>,
     db: Option<TablePool>,
+    /// The clients whose etcd is its own.
+    with_etcd: Option<Ctx>,
     proxies: Vec<Proxy>,
     tasks: TaskTracker,
 }
@@ -33,7 +35,7 @@ impl OwnClients {
     /// The own clients of an actor that writes these names, and the same `ctx` with them.
     pub(super) fn new(ctx: &Ctx, names: &[Name], points: &Points) -> Result<(Self, Ctx), Error> {
         let (mut ctx, tasks) = (ctx.clone(), ctx.tasks.clone());
-        let mut own = Self { zk: None, db: None, proxies: Vec::new(), tasks };
+        let mut own = Self { zk: None, db: None, with_etcd: None, proxies: Vec::new(), tasks };
         if names.iter().any(|name| matches!(name, Name::ZooKeeper(_))) {
             let config = &ctx.config.zookeeper;
             let tapped = tap_zookeeper(&config.connect, &config.chroot, points);
@@ -41,6 +43,12 @@ impl OwnClients {
             own.proxies.extend(proxies);
             ctx = ctx.with_zookeeper_at(&addresses)?;
             own.zk = Some(ctx.zk.clone());
+        }
+        if names.iter().any(|name| matches!(name, Name::Etcd(_))) {
+            let (proxies, endpoints) = tap_etcd(&ctx.config.etcd.endpoints, points).map_err(no_tap)?;
+            own.proxies.extend(proxies);
+            ctx = ctx.with_etcd_at(&endpoints);
+            own.with_etcd = Some(ctx.clone());
         }
         if names.iter().any(|name| matches!(name, Name::TableLock(_))) {
             ctx = ctx.with_mysql_over(|url| {
@@ -65,7 +73,8 @@ impl OwnClients {
 
 impl Drop for OwnClients {
     fn drop(&mut self) {
-        let (zk, db, proxies) = (self.zk.take(), self.db.take(), std::mem::take(&mut self.proxies));
+        let (zk, db, with_etcd) = (self.zk.take(), self.db.take(), self.with_etcd.take());
+        let proxies = std::mem::take(&mut self.proxies);
         if proxies.is_empty() {
             return;
         }
@@ -75,6 +84,9 @@ impl Drop for OwnClients {
             }
             if let Some(db) = db {
                 db.close().await;
+            }
+            if let Some(ctx) = with_etcd {
+                ctx.close_etcd().await;
             }
             drop(proxies);
         });

@@ -235,9 +235,11 @@ impl Race {
 
     /// What the steps and acts of both variants need of a lab. A jump of a clock counts as no need: the lease is ended instead.
     fn needs(&self) -> impl Iterator<Item = Need> {
-        let nodes = self.acts().any(|act| act.reset_scope().names.iter().any(|name| matches!(name, Name::RedisNodes(_))));
+        let names = || self.acts().flat_map(|act| act.reset_scope().names);
+        let nodes = names().any(|name| matches!(name, Name::RedisNodes(_)));
+        let etcd = names().any(|name| matches!(name, Name::Etcd(_)));
         let ordered = self.steps().filter_map(Step::needs);
-        ordered.chain(nodes.then_some(Need::Nodes))
+        ordered.chain(nodes.then_some(Need::Nodes)).chain(etcd.then_some(Need::Etcd))
     }
 
     /// Whether it needs anything of a lab: a fault, or the five Redis nodes.
@@ -316,7 +318,7 @@ impl RaceScript {
         };
         ServerLanes {
             locks: names.iter().map(lanes).sum(),
-            queue: names.iter().any(|name| matches!(name, Name::ZooKeeper(_))),
+            queue: names.iter().any(|name| matches!(name, Name::ZooKeeper(_) | Name::Etcd(_))),
             stock: self.act.piece_store().is_some(),
             fence: names.contains(&Name::Fence),
         }

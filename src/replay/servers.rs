@@ -9,12 +9,13 @@ use super::{
 use crate::{
     ctx::Ctx,
     error::Error,
-    section::{Name, names, redis_key},
+    section::{Name, etcd, names, redis_key},
     stock::Store,
 };
 use futures::future::join_all;
 use oversell_lock::redis::Connection;
 use redis::Script;
+use serde_json::json;
 use std::sync::{Arc, LazyLock};
 
 /// Ends the lease of a key at once; a key without a lease stays.
@@ -76,8 +77,12 @@ impl ServerReader {
                     seen.counts.extend(count.number().map(|count| (key, count)));
                 }
                 Name::ZooKeeper(path) => {
-                    let path = names::in_zookeeper(path, self.stock_id);
+                    let path = names::as_path(path, self.stock_id);
                     seen.locks.extend(shared.zookeeper.read(&self.ctx, path).await?);
+                }
+                Name::Etcd(prefix) => {
+                    let prefix = names::as_path(prefix, self.stock_id);
+                    seen.locks.extend(shared.etcd.read(&self.ctx, prefix).await?);
                 }
                 Name::TableLock(name) => {
                     let name = names::in_redis(name, self.stock_id);
@@ -119,6 +124,11 @@ impl ServerReader {
         for name in self.act.reset_scope().names {
             if let Name::TableLock(name) = name {
                 self.end_row_lease(name).await?;
+            }
+            if let Name::Etcd(prefix) = name
+                && let Some(holder) = etcd::contenders(&self.ctx, &names::as_path(prefix, self.stock_id)).await?.first()
+            {
+                etcd::ask(&self.ctx, "lease/revoke", json!({"ID": holder.lease})).await?;
             }
             let keys = self.keys(name).into_iter().enumerate();
             for (_, (key, mut redis)) in keys.filter(|(n, _)| node.is_none_or(|node| node == *n)) {

@@ -6,7 +6,13 @@
 //!
 //! Next: `observer.rs`.
 
-use crate::{ctx::Ctx, error::Error, section::names, server::Server, stock_admin::zookeeper_unavailable};
+use crate::{
+    ctx::Ctx,
+    error::Error,
+    section::{etcd, names},
+    server::Server,
+    stock_admin::zookeeper_unavailable,
+};
 use futures::future::{BoxFuture, join_all};
 use oversell_lock::{mysql::Conn, redis::Connection};
 use parking_lot::Mutex;
@@ -37,7 +43,8 @@ pub(super) struct LockEntry {
     pub(super) key: String,
     /// The text in the server that stands for the owner.
     pub(super) owner: String,
-    /// The rest of the lease in milliseconds; -1 for a lock without one, `None` in ZooKeeper, which has no leases.
+    /// The rest of the lease in milliseconds; -1 for a lock without one, `None` in ZooKeeper, which has no leases, and in
+    /// etcd, which tells whole seconds.
     pub(super) pttl: Option<i64>,
     /// The owner's holds, if the lock counts them.
     pub(super) count: Option<i64>,
@@ -56,6 +63,7 @@ pub(super) struct SharedReads {
     pub(super) nodes: SharedRead<NodeKey, RedisEntry>,
     pub(super) mysql: SharedRead<Row, RowState>,
     pub(super) zookeeper: SharedRead<String, Option<LockEntry>>,
+    pub(super) etcd: SharedRead<String, Option<LockEntry>>,
 }
 
 /// The number of a Redis node, and a key there.
@@ -94,6 +102,7 @@ impl Default for SharedReads {
             nodes: SharedRead::new(|ctx, keys| Box::pin(read_nodes(ctx, keys))),
             mysql: SharedRead::new(|ctx, keys| Box::pin(read_mysql(ctx, keys))),
             zookeeper: SharedRead::new(|ctx, keys| Box::pin(read_zookeeper(ctx, keys))),
+            etcd: SharedRead::new(|ctx, keys| Box::pin(read_etcd(ctx, keys))),
         }
     }
 }
@@ -397,6 +406,24 @@ async fn read_zookeeper(ctx: Ctx, paths: Vec<String>) -> HashMap<String, Result<
         }
     });
     join_all(nodes).await.into_iter().collect()
+}
+
+/// Reads the locks at these prefixes, each within [`READ_TIMEOUT`].
+async fn read_etcd(ctx: Ctx, prefixes: Vec<String>) -> HashMap<String, Result<Option<LockEntry>, Error>> {
+    let locks = prefixes.into_iter().map(|prefix| {
+        let ctx = &ctx;
+        async move {
+            let contenders = timeout(READ_TIMEOUT, etcd::contenders(ctx, &prefix)).await;
+            let late = |_| Err(Error::unavailable(Server::Etcd, "no answer in time"));
+            let lock = contenders.unwrap_or_else(late).map(|contenders| {
+                let queue: Vec<_> = contenders.into_iter().map(|contender| contender.owner).collect();
+                let owner = queue.first().cloned()?;
+                Some(LockEntry { key: prefix.clone(), owner, pttl: None, count: None, queue })
+            });
+            (prefix, lock)
+        }
+    });
+    join_all(locks).await.into_iter().collect()
 }
 
 /// The lock at `path`: the node itself, or its children by number, of which the first holds it. `None` if nobody does.

@@ -250,6 +250,11 @@ impl Job {
 
     /// A ZooKeeper path of `docs/names.md`, for this stock: `/curator/lock`, or `/curator/lock-7`.
     pub fn zk_path(&self, path: &str) -> String {
-        names::in_zookeeper(path, self.request.stock_id)
+        names::as_path(path, self.request.stock_id)
+    }
+
+    /// A prefix of `docs/names.md` in etcd, for this stock: `/distributed/etcd-lock`, or `/distributed/etcd-lock-7`.
+    pub fn etcd_prefix(&self, prefix: &str) -> String {
+        names::as_path(prefix, self.request.stock_id)
     }
 }

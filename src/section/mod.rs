@@ -5,6 +5,8 @@
 //! connections, and clean up after cancelled callers. The statements and commands stand in the files that use them.
 
 pub(crate) mod backstop;
+pub(crate) mod etcd;
+mod etcd_tap;
 mod job;
 pub(crate) mod lua;
 pub(crate) mod mysql;
@@ -20,6 +22,7 @@ pub(crate) mod session;
 pub(crate) mod zk_node;
 mod zookeeper_tap;
 
+pub(crate) use etcd_tap::tap_etcd;
 pub use job::{Deduction, Job, LockState, Request};
 pub(crate) use mysql_tap::tap_mysql;
 pub use names::{FixedLease, Name};

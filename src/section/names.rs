@@ -15,6 +15,8 @@ pub enum Name {
     RedisNodes(&'static str),
     /// A node of ZooKeeper, with all that is below it.
     ZooKeeper(&'static str),
+    /// A prefix of keys in etcd: each key below it is of one who holds the lock or waits for it.
+    Etcd(&'static str),
     /// A row of `tb_lock`.
     TableLock(&'static str),
     /// The highest fencing token that the product's row has seen.
@@ -40,7 +42,7 @@ pub(crate) fn in_braces(key: &str) -> String {
     if key.contains('{') { key.to_owned() } else { format!("{{{key}}}") }
 }
 
-/// A path in ZooKeeper for this product: `/curator/lock`, or `/curator/lock-7` for product 7.
-pub(crate) fn in_zookeeper(path: &str, stock_id: i64) -> String {
+/// A path in ZooKeeper or a prefix in etcd for this product: `/curator/lock`, or `/curator/lock-7` for product 7.
+pub(crate) fn as_path(path: &str, stock_id: i64) -> String {
     if stock_id == 1 { path.to_owned() } else { format!("{path}-{stock_id}") }
 }

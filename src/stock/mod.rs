@@ -85,7 +85,7 @@ pub enum Promise {
     Unsafe,
     /// Exact in one instance only.
     OneProcess,
-    /// Exact while no holder outlives its lease.
+    /// Exact while no holder outlives its lease, and the lock's server stands still for no longer.
     Lease,
     /// Exact under every fault of a holder.
     Safe,

@@ -87,7 +87,15 @@ impl ProductNames {
     /// The paths in ZooKeeper.
     pub(super) fn paths(&self) -> Vec<String> {
         self.select_names(|name| match name {
-            Name::ZooKeeper(path) => Some(names::in_zookeeper(path, self.stock_id)),
+            Name::ZooKeeper(path) => Some(names::as_path(path, self.stock_id)),
+            _ => None,
+        })
+    }
+
+    /// The prefixes of keys in etcd.
+    pub(super) fn prefixes(&self) -> Vec<String> {
+        self.select_names(|name| match name {
+            Name::Etcd(prefix) => Some(names::as_path(prefix, self.stock_id)),
             _ => None,
         })
     }

@@ -8,16 +8,17 @@ mod clear;
 use crate::{
     ctx::Ctx,
     error::Error,
-    section::{mysql::is_contended, redis_key},
+    section::{etcd, mysql::is_contended, redis_key},
     server::Server,
     stock::Store,
 };
 use clear::ProductNames;
 pub use clear::ResetScope;
 pub(crate) use clear::zookeeper_unavailable;
-use futures::future::join_all;
+use futures::future::{join_all, try_join_all};
 use oversell_lock::{mysql::Conn, redis::RedisClient};
 use serde::Serialize;
+use serde_json::json;
 use sqlx::{Executor, FromRow, Row as _, mysql::MySqlRow};
 use std::{
     future::Future,
@@ -185,8 +186,8 @@ async fn set_and_clear(
 ) -> Result<Vec<&'static str>, Error> {
     let sets = |store| scope.is_none_or(|scope| scope.store == Some(store));
     let names = ProductNames::of(scope, stock_id);
-    let (rows, keys, mine_keys, node_keys, paths) =
-        (names.row_names(), names.keys(ctx), names.mine_keys(ctx), names.node_keys(ctx), names.paths());
+    let (rows, keys, mine_keys, node_keys, paths, prefixes) =
+        (names.row_names(), names.keys(ctx), names.mine_keys(ctx), names.node_keys(ctx), names.paths(), names.prefixes());
     let stock = sets(Store::Redis).then(|| redis_key::stock_key(ctx, stock_id));
 
     // Every server is asked before the first one is changed.
@@ -219,6 +220,8 @@ async fn set_and_clear(
             Err(error) => return Err(error),
         }
     }
+
+    let clears_etcd = !prefixes.is_empty() && is_etcd_reachable(ctx, scope, &mut missing).await?;
 
     let mut changed = conn.is_some();
     if let Some(conn) = conn {
@@ -275,7 +278,24 @@ async fn set_and_clear(
         let cleared = within_limit(Server::ZooKeeper, clear::delete_nodes(&zk, paths)).await;
         cleared.and_then(|done| done).map_err(mark_unknown_outcome)?;
     }
+    if clears_etcd {
+        let cleared = try_join_all(prefixes.iter().map(|prefix| etcd::delete_below(ctx, prefix)));
+        within_limit(Server::Etcd, cleared).await.and_then(|done| done).map_err(mark_unknown_outcome)?;
+    }
     Ok(missing)
+}
+
+/// Whether etcd answers; without a scope, one that does not is added to `missing`, and an instance without etcd misses none.
+async fn is_etcd_reachable(ctx: &Ctx, scope: Option<ResetScope<'_>>, missing: &mut Vec<&'static str>) -> Result<bool, Error> {
+    match (etcd::ask(ctx, "maintenance/status", json!({})).await, scope) {
+        (Ok(_), _) => Ok(true),
+        (Err(error), Some(_)) => Err(error),
+        (Err(Error::NoEtcd), None) => Ok(false),
+        (Err(_), None) => {
+            missing.push(Server::Etcd.name());
+            Ok(false)
+        }
+    }
 }
 
 /// The nodes of Redlock that take writes; adds the names of the others to `missing`.

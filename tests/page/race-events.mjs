@@ -66,7 +66,7 @@ export function wrongCaptions(events) {
 }
 
 /** The commands that take a lock. */
-const TAKES = /^(SET|SETNX|HSET|EVAL|EVALSHA|create|INSERT)\b/i;
+const TAKES = /^(SET|SETNX|HSET|EVAL|EVALSHA|create|INSERT|txn)\b/i;
 /** The look at a server may be told before the command whose effect it has seen. */
 const SEEN_BEFORE_TOLD_US = 50_000;
 
@@ -125,6 +125,6 @@ export function unlikeLegend(pictures, legend) {
 }
 
 /** What a lab without options cannot play. */
-export const NEEDS_OPTIONS = ['003.master', '003.redlock.answers', '003.redlock.clock', '003.redlock.restart', '2.10.4', '2.8', '2.9', '2.9.nodes'];
+export const NEEDS_OPTIONS = ['003.master', '003.redlock.answers', '003.redlock.clock', '003.redlock.restart', '2.10.4', '2.8', '2.9', '2.9.nodes', 'beyond.etcd-still'];
 /** Ten seconds each where a session of ZooKeeper must time out; at once where its link can be cut. */
 export const QUICK_WITH_OPTIONS = ['003.pause.zk', '003.session', '3.2'];

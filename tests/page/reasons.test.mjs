@@ -15,7 +15,7 @@ const PLACES = [
   ['src/error', /#\[error\(/g],
   ['lock/src/error.rs', /#\[error\(/g],
   ['lock/src/mysql/failure.rs', /#\[error\(/g],
-  ...['redis', 'zk', 'mysql'].map((server) => /** @type {[string, RegExp]} */ ([`lock/src/${server}`, /\b(?:[Uu]navailable|refused)\(/g])),
+  ...['redis', 'zk', 'etcd', 'mysql'].map((server) => /** @type {[string, RegExp]} */ ([`lock/src/${server}`, /\b(?:[Uu]navailable|refused)\(/g])),
   ['lab/src/clients/http_client.rs', /#\[error\(/g],
   ['src/error', /\bfn why_refused\b[^{]*(?=\{)|^(?:pub\S* )?const \w+: &str = /gm],
   ['src/replay', /\bError::replay\(|\bpoll_until\(/g],

@@ -6,7 +6,7 @@ import { NEEDS_OPTIONS, QUICK_WITH_OPTIONS, UNLISTED, linesIn, play, problemsOf,
 import { BREAKABLE, getJson, itInSoak, lab } from './support.mjs';
 
 /** Each half of these lasts some seconds. */
-const SLOW = ['003.master', '003.redlock.answers', '003.redlock.restart', '2.8', '2.9'];
+const SLOW = ['003.master', '003.redlock.answers', '003.redlock.restart', '2.8', '2.9', 'beyond.etcd-still'];
 const QUICK = ['003.redlock.clock', '2.10.4', '2.9.nodes'];
 
 describe('the races that break links and servers', () => {

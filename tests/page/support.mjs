@@ -51,7 +51,7 @@ const HEADLESS_SHELL = '/usr/bin/chromium-headless-shell';
  * meanwhile, and the run has another verdict.
  * @type {[string[], Record<string, string>]}
  */
-export const BREAKABLE = [['--links', '--replica', '--redis-ports=0,0,0,0,0'], { OVERSELL__SERVER__HEADER_TIMEOUT_MS: '60000' }];
+export const BREAKABLE = [['--links', '--replica', '--etcd=1', '--redis-ports=0,0,0,0,0'], { OVERSELL__SERVER__HEADER_TIMEOUT_MS: '60000' }];
 
 /** The labs of this process by their options, and how many suites still need each. @type {Map<string, {suite: Suite, users: number}>} */
 const labs = new Map();
@@ -91,7 +91,7 @@ class Suite {
 
   /** @param {string[]} options @param {Record<string, string>} environment */
   async start(options, environment) {
-    const ports = ['--http-port=0', '--instances=0,0,0', '--mysql-port=0', '--redis-ports=0', '--zookeeper-port=0'];
+    const ports = ['--http-port=0', '--instances=0,0,0', '--mysql-port=0', '--redis-ports=0', '--zookeeper-port=0', '--etcd-port=0'];
     const others = ports.filter((port) => !options.some((option) => option.startsWith(port.split('=')[0])));
     this.#lab = spawn(PROGRAM, ['lab', ...others, ...options, `--dir=${this.folder}`], {
       env: { ...process.env, ...environment },

@@ -176,7 +176,7 @@ async fn only_a_lock_with_a_lease_ends_by_itself(servers: &Servers) -> Result<()
 /// same lab.
 #[apply(test!)]
 async fn a_race_with_faults_ends_as_expected_in_a_lab() -> Result<()> {
-    let options = ["--instances=0,0,0", "--replica", "--redis-ports=0,0,0,0,0"];
+    let options = ["--instances=0,0,0", "--replica", "--etcd=1", "--redis-ports=0,0,0,0,0"];
     labs::with_lab_command(&options, async |_: &Path, at: Addresses| {
         not_both_begin(&at.instances).await?;
         for race in replay::races() {

@@ -15,13 +15,14 @@ use reqwest::StatusCode;
 const STOCK: i64 = 1000;
 
 /// One lock of each kind that ends with its holder.
-const LOCKS_WITH_END: [&str; 8] = [
+const LOCKS_WITH_END: [&str; 9] = [
     "redis-watchdog",
     "redis-lock",
     "zk-ephemeral",
     "zk-sequential",
     "zk-lock",
     "zk-mutex",
+    "etcd-lock",
     "table-lock-lease",
     "mysql-named-lock",
 ];

@@ -1,3 +1,4 @@
+mod etcd_faults;
 mod holders;
 mod mysql;
 mod redis_faults;

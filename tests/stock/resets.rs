@@ -233,6 +233,8 @@ async fn left(site: &Site) -> Result<Vec<String>> {
         let of_it = children.iter().filter(|child| child.ends_with(&format!("-{id}")));
         left.extend(of_it.map(|child| format!("{path}/{child}")));
     }
+    let keys = labs::etcd_keys(&ctx.config.etcd.endpoints, "/distributed/").await?;
+    left.extend(keys.into_iter().filter(|key| key.contains(&format!("-{id}/"))));
     let mut conn = ctx.db.conn(TEST_WAIT_LIMIT).await?;
     let rows: Vec<String> = sqlx::query_scalar("SELECT CAST(lock_name AS CHAR) FROM tb_lock WHERE lock_name LIKE ?")
         .bind(format!("%:{id}"))

@@ -1,6 +1,7 @@
 //! Labs with instances: one that tests share, and one as a teacher starts it.
 
 use super::*;
+use base64::{Engine, prelude::BASE64_STANDARD};
 use nix::{
     sys::signal::{Signal, kill},
     unistd::Pid,
@@ -12,6 +13,7 @@ use oversell_lab::{
 };
 use parking_lot::Mutex;
 use redis::FromRedisValue;
+use serde_json::{Value, json};
 use std::{
     fs::Permissions,
     os::unix::fs::PermissionsExt,
@@ -31,10 +33,10 @@ pub(crate) fn program() -> Options {
     Options { program: Some(PathBuf::from(env!("CARGO_BIN_EXE_oversell"))), ..Options::default() }
 }
 
-/// With short leases and sessions.
+/// With etcd, and short leases and sessions.
 pub(crate) fn short_leases() -> Options {
     let env = [("OVERSELL__LOCK__LEASE_MS", LEASE), ("OVERSELL__ZOOKEEPER__SESSION_MS", SESSION)];
-    Options { env: env.map(|(key, value)| (key.to_owned(), value.as_millis().to_string())).to_vec(), ..program() }
+    Options { env: env.map(|(key, value)| (key.to_owned(), value.as_millis().to_string())).to_vec(), etcd: 1, ..program() }
 }
 
 /// Undamaged labs of earlier tests.
@@ -71,7 +73,7 @@ pub(crate) fn folder() -> Result<TempDir> {
 pub(crate) async fn with_lab_command(options: &[&str], test: impl AsyncFnOnce(&Path, Addresses) -> Result<()>) -> Result<()> {
     let folder = folder()?;
     let lab_json = folder.path().join("lab/lab.json");
-    let ports = ["--http-port=0", "--mysql-port=0", "--zookeeper-port=0"];
+    let ports = ["--http-port=0", "--mysql-port=0", "--zookeeper-port=0", "--etcd-port=0"];
     let mut lab = Command::new(env!("CARGO_BIN_EXE_oversell"))
         .arg("lab")
         .args(ports)
@@ -102,6 +104,15 @@ pub(crate) async fn child_nodes(connect: &str, path: &str) -> Result<Vec<String>
         Err(zookeeper_client::Error::NoNode) => Ok(vec![]),
         children => Ok(children?),
     }
+}
+
+/// The keys below this prefix in etcd.
+pub(crate) async fn etcd_keys(nodes: &[impl AsRef<str>], prefix: &str) -> Result<Vec<String>> {
+    let node = nodes.first().context("no etcd")?.as_ref();
+    let range = json!({"key": BASE64_STANDARD.encode(prefix), "range_end": BASE64_STANDARD.encode(format!("{prefix}~"))});
+    let answer: Value = http::client().post(format!("{node}/v3/kv/range")).json(&range).send().await?.json().await?;
+    let keys = answer["kvs"].as_array().into_iter().flatten();
+    keys.map(|kv| Ok(String::from_utf8(BASE64_STANDARD.decode(kv["key"].as_str().unwrap_or_default())?)?)).collect()
 }
 
 pub(crate) async fn query_redis<T: FromRedisValue>(lab: &Lab, command: &str, of: &str) -> Result<T> {

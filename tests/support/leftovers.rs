@@ -43,8 +43,12 @@ pub(crate) async fn leftovers(lab: &Lab) -> Result<String> {
             below => paths.extend(below?.0.iter().map(|child| format!("{path}/{child}"))),
         }
     }
-    if (rows, open, keys.len(), nodes.len()) == (0, 0, 0, 0) {
+    let in_etcd = match &lab.addresses().etcd[..] {
+        [] => Vec::new(),
+        [node, ..] => labs::etcd_keys(&[&node.url], "/").await?,
+    };
+    if (rows, open, keys.len(), nodes.len(), in_etcd.len()) == (0, 0, 0, 0, 0) {
         return Ok(String::new());
     }
-    Ok(format!("left: {rows} lock rows, {open} transactions, keys {keys:?}, nodes {nodes:?}"))
+    Ok(format!("left: {rows} lock rows, {open} transactions, keys {keys:?}, nodes {nodes:?}, in etcd {in_etcd:?}"))
 }

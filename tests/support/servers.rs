@@ -35,7 +35,7 @@ pub(crate) struct Site {
 
 /// A lab without instances, with one Redis.
 pub(crate) async fn servers_alone() -> Result<Lab> {
-    let options = Options { without: vec![Part::Instances, Part::Nginx], redis_ports: vec![0], ..program() };
+    let options = Options { without: vec![Part::Instances, Part::Nginx], redis_ports: vec![0], etcd: 1, ..program() };
     Ok(Lab::start(options).await?)
 }
 
@@ -210,6 +210,7 @@ pub(crate) fn config(addresses: &Addresses) -> Config {
         ("mysql.url", addresses.mysql.url.clone()),
         ("redis.url", addresses.redis[0].url.clone()),
         ("zookeeper.connect", addresses.zookeeper.connect.clone()),
+        ("etcd.endpoints", addresses.etcd.iter().map(|node| node.url.as_str()).collect::<Vec<_>>().join(",")),
     ])
     .expect("a good configuration")
 }

@@ -16,10 +16,10 @@ use clap::{
     error::{ContextKind, ContextValue},
 };
 use clap_complete::Shell;
-use oversell::{claims::Lesson, http, load, stock};
+use oversell::{claims::Lesson, http, load, server::Server, stock};
 use oversell_lab::{
     addresses::Addresses,
-    lab,
+    lab, programs,
     terminal::{
         chinese::{choose_by_locale, localized},
         failure::{Failure, unusable},
@@ -94,10 +94,23 @@ struct WithLab<A: clap::Args> {
     args: A,
 }
 
-/// Runs a command; if `own`, on a lab of its own, where `run` also gets the durations of `starts` starts of an instance.
+/// How many etcd nodes a lab has: one if it is wanted, and installed or asked for by name. So without it a lab starts as before.
+fn etcd_nodes(is_wanted: bool, is_named: bool) -> u16 {
+    u16::from(is_wanted && (is_named || programs::find("etcd").is_some()))
+}
+
+/// Whether one of the lesson's strategies needs etcd.
+fn needs_etcd(lesson: &Lesson) -> bool {
+    let mut strategies = lesson.strategies.iter().filter_map(|slug| stock::find(slug));
+    strategies.any(|strategy| strategy.spec.needs.contains(&Server::Etcd))
+}
+
+/// Runs a command; if `own`, on a lab of its own with this many etcd nodes, where `run` also gets the durations of `starts` starts
+/// of an instance.
 async fn with_lab<R>(
     own: bool,
     starts: usize,
+    etcd: u16,
     stop: CancellationToken,
     run: impl FnOnce(Option<Addresses>, Vec<Duration>, CancellationToken) -> R,
 ) -> Result<(), Failure>
@@ -105,7 +118,7 @@ where
     R: Future<Output = Result<(), Failure>>,
 {
     match own {
-        true => lab::command::run_on_lab(stop.clone(), starts, |at, took| run(Some(at), took, stop)).await,
+        true => lab::command::run_on_lab(stop.clone(), starts, etcd, |at, took| run(Some(at), took, stop)).await,
         false => run(None, Vec::new(), stop).await,
     }
 }
@@ -197,14 +210,20 @@ fn suggest_nearest_values(error: &mut clap::Error) {
 async fn run(command: Command, stop: CancellationToken) -> Result<(), Failure> {
     match command {
         Command::Serve(args) => http::server::run(args, stop).await,
-        Command::Lab(args) => lab::command::run(args, stop).await,
+        Command::Lab(args) => {
+            let needs_etcd = |slug: &str| stock::find(slug).is_some_and(|strategy| strategy.spec.needs.contains(&Server::Etcd));
+            lab::command::run(args.with_etcd_if(needs_etcd), stop).await
+        }
         Command::Compare(WithLab { lab, args }) => {
             open_outputs(&args)?;
-            with_lab(lab, 0, stop, |at, _, stop| load::compare::run(args, at, stop)).await
+            with_lab(lab, 0, etcd_nodes(args.needs_etcd(), args.names_strategies()), stop, |at, _, stop| {
+                load::compare::run(args, at, stop)
+            })
+            .await
         }
         Command::Seckill(WithLab { lab, args }) => {
             open_outputs(&args)?;
-            with_lab(lab, 0, stop, |at, _, stop| load::seckill::run(args, at, stop)).await
+            with_lab(lab, 0, 0, stop, |at, _, stop| load::seckill::run(args, at, stop)).await
         }
         Command::Course(WithLab { lab, args }) => {
             open_outputs(&args)?;
@@ -222,11 +241,12 @@ async fn run(command: Command, stop: CancellationToken) -> Result<(), Failure> {
         }
         Command::Bench(WithLab { lab, args }) => {
             open_outputs(&args)?;
-            with_lab(lab, BENCH_STARTS, stop, |at, took, stop| load::bench::run(args, at, took, stop)).await
+            with_lab(lab, BENCH_STARTS, etcd_nodes(true, false), stop, |at, took, stop| load::bench::run(args, at, took, stop))
+                .await
         }
         Command::Judge(WithLab { lab, args }) => {
             open_outputs(&args)?;
-            with_lab(lab, 0, stop, |at, _, stop| load::judge::run(args, at, stop)).await
+            with_lab(lab, 0, etcd_nodes(args.needs_etcd(), true), stop, |at, _, stop| load::judge::run(args, at, stop)).await
         }
         Command::Doctor(args) => {
             let database = database::check().await;
@@ -245,11 +265,12 @@ async fn run(command: Command, stop: CancellationToken) -> Result<(), Failure> {
 /// servers.
 async fn try_course_on_labs(run: &mut Course, stop: CancellationToken) -> Result<(), Failure> {
     let others = |lesson: &Lesson| !lesson.compares_rates();
+    let etcd = etcd_nodes(run.has_chosen(needs_etcd), false);
     if run.has_chosen(others) {
-        lab::command::run_on_breakable_lab(stop.clone(), |at, stop| run.try_lessons(Some(at), others, stop)).await?;
+        lab::command::run_on_breakable_lab(stop.clone(), etcd, |at, stop| run.try_lessons(Some(at), others, stop)).await?;
     }
     if run.has_chosen(Lesson::compares_rates) {
-        lab::command::run_on_lab(stop.clone(), 0, |at, _| run.try_lessons(Some(at), Lesson::compares_rates, stop)).await?;
+        lab::command::run_on_lab(stop.clone(), 0, etcd, |at, _| run.try_lessons(Some(at), Lesson::compares_rates, stop)).await?;
     }
     Ok(())
 }

@@ -164,7 +164,7 @@ const STRATEGIES: Bilingual = Bilingual::of("# 全部策略
 
 由 `make docs` 在发布前从登记表生成；`GET /strategies` 是同一份列表。名字指向它的说明：步骤、能承受什么、何时失效；代码是旁边的 `.rs` 文件。
 
-`unsafe` 始终会丢失更新 · `one-process` 只在一个实例内准确 · `lease` 在没有持有者超过租约或会话时准确 · `safe` 无论持有者出什么故障都准确。
+`unsafe` 始终会丢失更新 · `one-process` 只在一个实例内准确 · `lease` 在持有者不超过租约或会话、锁的服务器也没有停顿那么久时准确 · `safe` 无论持有者出什么故障都准确。
 
 | 策略 | 课程 | 承诺 | 做法 | 何时失效 |
 |---|---|---|---|---|
@@ -176,7 +176,7 @@ Made by `make docs` from the registries before a release; `GET /strategies` serv
 name leads to its text: its steps, what it survives, what breaks it; the code is the `.rs` beside it.
 
 `unsafe` loses updates at all times · `one-process` is exact in one instance only · `lease` is exact while no holder outlives its
-lease or session · `safe` is exact under every fault of a holder.
+lease or session, and the lock's server stands still for no longer · `safe` is exact under every fault of a holder.
 
 | strategy | course | promise | how | what breaks it |
 |---|---|---|---|---|

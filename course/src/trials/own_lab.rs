@@ -26,7 +26,7 @@ use tokio_util::sync::CancellationToken;
 /// Bounds the start of a lab, and the election of a leader, on a busy machine.
 const LAB_TIMEOUT: Duration = Duration::from_secs(120);
 /// The options that every lab has.
-const FREE_PORTS: &str = "--http-port 0 --mysql-port 0 --zookeeper-port 0";
+const FREE_PORTS: &str = "--http-port 0 --mysql-port 0 --zookeeper-port 0 --etcd-port 0";
 
 /// A new folder for a lab. If root starts the lab, its servers run as another user, who must enter the folder.
 pub(super) fn new_folder() -> Result<TempDir, NoVerdict> {
@@ -74,6 +74,7 @@ pub(super) enum BrokenServer {
     MySql,
     Redis,
     ZooKeeper,
+    Etcd,
 }
 
 /// Connects to the first Sentinel of a lab.
@@ -106,6 +107,7 @@ impl OwnLab {
         let at = self.cluster.servers()?;
         Ok(match of {
             BrokenServer::MySql => "mysql".to_owned(),
+            BrokenServer::Etcd => "etcd".to_owned(),
             BrokenServer::Redis if at.sentinels.is_empty() => "redis".to_owned(),
             BrokenServer::Redis => leading_redis(&self.cluster).await?.0.to_owned(),
             BrokenServer::ZooKeeper if !at.zookeeper.connect.contains(',') => "zookeeper".to_owned(),

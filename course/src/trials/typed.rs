@@ -36,7 +36,7 @@ const NEW_VOUCHER: &str = "{http}/voucher";
 /// The places in a line that only a lab knows.
 const PLACES_OF_LAB: [&str; 8] = ["{mysql}", "{redis", "{zookeeper}", "{zk}", "{fault}", "{8100}", "{8200}", "{name-"];
 /// The programs that lines run; they come with the servers, or must be installed beside them.
-const PROGRAMS: [&str; 6] = ["curl", "redis-cli", "redis-server", "mysql", "zkCli.sh", "nginx"];
+const PROGRAMS: [&str; 8] = ["curl", "redis-cli", "redis-server", "mysql", "zkCli.sh", "nginx", "etcd", "etcdctl"];
 /// Limit of each output stream of a line, which is killed when it reaches it; it should print far less.
 const MAX_OUTPUT_BYTES: usize = 64 * 1024;
 

@@ -68,6 +68,16 @@ pub struct Args {
     json: Option<PathBuf>,
 }
 
+impl Args {
+    /// The same with one etcd, if the strategy that sells by `/check/lock` needs it.
+    pub fn with_etcd_if(mut self, strategy_needs_it: impl Fn(&str) -> bool) -> Self {
+        if self.options.strategy.as_deref().is_some_and(strategy_needs_it) {
+            self.options.etcd = self.options.etcd.max(1);
+        }
+        self
+    }
+}
+
 // What to do with a running lab; without one of these, a lab is started.
 #[derive(Debug, clap::Subcommand)]
 enum Command {
@@ -194,17 +204,18 @@ impl Printer {
     }
 }
 
-/// Starts a lab on free ports, restarts its last instance `starts` times, runs `run` with the addresses and the times that
-/// these starts took, and stops the lab. After a signal `run` has 3 s to print its result.
+/// Starts a lab on free ports with this many etcd nodes, restarts its last instance `starts` times, runs `run` with the addresses
+/// and the times that these starts took, and stops the lab. After a signal `run` has 3 s to print its result.
 pub async fn run_on_lab<R>(
     stop: CancellationToken,
     starts: usize,
+    etcd: u16,
     run: impl FnOnce(Addresses, Vec<Duration>) -> R,
 ) -> Result<(), Failure>
 where
     R: Future<Output = Result<(), Failure>>,
 {
-    let mut lab = start(Options { progress: true, ..Options::default() }, &stop).await?;
+    let mut lab = start(Options { progress: true, etcd, ..Options::default() }, &stop).await?;
     let mut start_times = Vec::new();
     for _ in 0..starts {
         start_times.push(measure_instance_start(&mut lab).await?);
@@ -218,13 +229,14 @@ where
 /// replica. `run` also gets `stop`.
 pub async fn run_on_breakable_lab<R>(
     stop: CancellationToken,
+    etcd: u16,
     run: impl FnOnce(Addresses, CancellationToken) -> R,
 ) -> Result<(), Failure>
 where
     R: Future<Output = Result<(), Failure>>,
 {
     let (control, mut requests) = fault::listen().await?;
-    let options = Options { links: true, replica: true, control: Some(control), progress: true, ..Options::default() };
+    let options = Options { links: true, replica: true, control: Some(control), progress: true, etcd, ..Options::default() };
     let mut lab = start(options, &stop).await?;
     let (at, ended) = (lab.addresses().clone(), CancellationToken::new());
     let until = ended.clone();
@@ -322,6 +334,7 @@ fn details(lab: &Lab) -> String {
         format!("redis-cli -p {}", at.redis.first().map_or("", |node| port_of(&node.url))),
         format!("{} -server {}", super::zookeeper::cli_path(), at.zookeeper.connect),
     ];
+    let etcd = at.etcd.first().map(|node| format!("etcdctl --endpoints={} endpoint status", node.url));
     let durability = [
         "database: innodb_flush_log_at_trx_commit=1, binlog off, REPEATABLE READ".to_owned(),
         format!("{}: {}", redis::name(0), redis::APPEND_ONLY_OPTIONS.join(" ").replace("--", "")),
@@ -330,7 +343,7 @@ fn details(lab: &Lab) -> String {
     let links = lab.links().map(|(link, address)| format!("{link} {address}")).collect();
     for (what, several) in [
         (localized!("服务器", "servers"), vec![versions.join(", ")]),
-        (localized!("手工连接", "by hand"), by_hand.into()),
+        (localized!("手工连接", "by hand"), by_hand.into_iter().chain(etcd).collect()),
         (localized!("持久化", "durability"), durability.into()),
         (localized!("线路", "links"), links),
     ] {

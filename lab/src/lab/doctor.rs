@@ -1,6 +1,6 @@
 //! `oversell doctor`: checks what this machine lacks for a lab, and says how to get it. It changes nothing.
 
-use super::{Options, Port, folder::Folder, mysql, nginx, redis, zookeeper};
+use super::{Options, Port, etcd, folder::Folder, mysql, nginx, redis, zookeeper};
 use crate::{
     programs::{self, Requirement, SETPRIV},
     terminal::{
@@ -16,7 +16,8 @@ use std::{collections::BTreeSet, fs, path::Path, process::Command};
 const GALERA: Bilingual = Bilingual::of("`oversell lab --galera 3`", "`oversell lab --galera 3`");
 
 /// Programs that other parts of the project need: the program, its Debian package, and its purpose.
-const OPTIONAL_PROGRAMS: [(&str, &str, Bilingual); 7] = [
+const OPTIONAL_PROGRAMS: [(&str, &str, Bilingual); 8] = [
+    (etcd::REQUIREMENTS[0].0, etcd::REQUIREMENTS[0].1, Bilingual::of("`oversell lab --etcd 1`", "`oversell lab --etcd 1`")),
     (mysql::GALERA_REQUIREMENTS[0].0, mysql::GALERA_REQUIREMENTS[0].1, GALERA),
     (mysql::GALERA_REQUIREMENTS[1].0, mysql::GALERA_REQUIREMENTS[1].1, GALERA),
     ("javac", "default-jdk-headless", Bilingual::of("课程里作对照的 Java 进程", "Java processes as peers in the course")),
@@ -105,11 +106,13 @@ fn print_programs_and_list_missing(lab: &Options) -> BTreeSet<&'static str> {
         1 => &[],
         _ => &mysql::GALERA_REQUIREMENTS[..],
     };
+    let etcd: &[Requirement] = if lab.etcd > 0 { &etcd::REQUIREMENTS } else { &[] };
     let needed: Vec<Requirement> = [
         &mysql::REQUIREMENTS[..],
         clustered,
         &redis::REQUIREMENTS,
         zookeeper::requirements_here(),
+        etcd,
         &nginx::REQUIREMENTS,
         &[SETPRIV],
     ]

@@ -68,7 +68,7 @@ In a lab that was started with --sentinels 3:
   oversell lab fault promote replica-2   a planned fail-over, at once: what this one has not yet is lost, with who holds it
 
 The members are mysql, mysql-2 …, redis, redis-2 …, replica, replica-2 …, sentinel, sentinel-2 …,
-zookeeper, zookeeper-2 …, nginx, and the instances by their names.";
+zookeeper, zookeeper-2 …, etcd, etcd-2 …, nginx, and the instances by their names.";
 
 /// Breaks a lab that runs, by hand: pauses, kills and starts its members, cuts its links, moves clocks, promotes its
 /// replica.

@@ -1,6 +1,7 @@
 //! An instance of the service: `oversell serve`, configured by its environment.
 
 use super::{
+    etcd,
     link::authority,
     mysql, redis,
     sentinel::GROUP_NAME,
@@ -53,9 +54,17 @@ pub(super) fn environment(at: &Addresses, is_behind_nginx: bool, more: &[(String
         ("OVERSELL__REPLAYS__ENABLED", "true".to_owned()),
         (TOKIO_THREADS_VARIABLE, threads_per_instance(at.instances.len()).to_string()),
     ];
+    let etcd = at.etcd.iter().map(|node| node.url.as_str()).collect();
+    let etcd = (!at.etcd.is_empty()).then(|| ("OVERSELL__ETCD__ENDPOINTS", all(etcd)));
     let token = at.admin.as_ref();
     let token = token.map(|token| ("OVERSELL__ADMIN__TOKEN", token.0.clone()));
-    settings.into_iter().chain(token).map(|(key, value)| (key.to_owned(), value)).chain(more.iter().cloned()).collect()
+    settings
+        .into_iter()
+        .chain(etcd)
+        .chain(token)
+        .map(|(key, value)| (key.to_owned(), value))
+        .chain(more.iter().cloned())
+        .collect()
 }
 
 /// The members of clusters for the lights of the page, each with its name and its address or that of its link.
@@ -72,7 +81,9 @@ pub(super) fn cluster_members(at: &Addresses) -> impl Iterator<Item = String> {
     let ensemble = at.zookeeper.connect.split(',').enumerate();
     let ensemble = ensemble.filter(|_| at.zookeeper.connect.contains(','));
     let ensemble = ensemble.map(|(n, at)| (zookeeper::name(n), at));
-    let all = nodes.chain(main).chain(replicas).chain(ensemble);
+    let etcd = at.etcd.iter().enumerate().filter(|_| at.etcd.len() > 1);
+    let etcd = etcd.map(|(n, node)| (etcd::name(n), authority(&node.url)));
+    let all = nodes.chain(main).chain(replicas).chain(ensemble).chain(etcd);
     all.map(|(name, at)| cluster_member(&name, at))
 }
 

@@ -5,7 +5,7 @@
 //!
 //! Source of the formats: ZooKeeper's `zookeeper.jute`, `ConnectRequest`, `ConnectResponse` and `RequestHeader`.
 
-use super::{mysql, redis, zookeeper};
+use super::{etcd, mysql, redis, zookeeper};
 use crate::{
     addresses::Addresses,
     clients::proxy::Proxy,
@@ -22,7 +22,7 @@ use tokio::{
 /// Time limit of the end of a session: an ensemble first agrees on it.
 const SESSION_CLOSE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Opens a link from each instance to each MySQL, Redis and ZooKeeper server, but none to a main Redis with Sentinels.
+/// Opens a link from each instance to each MySQL, Redis, ZooKeeper and etcd server, but none to a main Redis with Sentinels.
 pub(super) fn open_all(at: &Addresses) -> Result<Vec<Arc<ProxyLink>>, Failure> {
     let nodes = at.mysql_nodes().enumerate();
     let nodes = nodes.map(|(n, node)| (mysql::name(n), authority(&node.url)));
@@ -32,6 +32,7 @@ pub(super) fn open_all(at: &Addresses) -> Result<Vec<Arc<ProxyLink>>, Failure> {
     servers.extend(at.redis.iter().enumerate().skip(first).map(|(n, node)| (redis::name(n), authority(&node.url))));
     let members = at.zookeeper.connect.split(',').enumerate();
     servers.extend(members.map(|(n, member)| (zookeeper::name(n), member)));
+    servers.extend(at.etcd.iter().enumerate().map(|(n, node)| (etcd::name(n), authority(&node.url))));
     let mut links = Vec::new();
     for instance in &at.instances {
         for (server, to) in &servers {
@@ -48,7 +49,8 @@ pub(super) fn addresses_through_links(instance: &str, at: &Addresses, links: &[A
         link.map_or_else(|| address.to_owned(), |link| link.proxy.address())
     };
     let mut addresses = at.clone();
-    for url in addresses.redis.iter_mut().chain(&mut addresses.galera).chain([&mut addresses.mysql]).map(|node| &mut node.url) {
+    let nodes = addresses.redis.iter_mut().chain(&mut addresses.galera).chain(&mut addresses.etcd);
+    for url in nodes.chain([&mut addresses.mysql]).map(|node| &mut node.url) {
         let direct = authority(url);
         *url = url.replace(direct, &by_link(direct));
     }

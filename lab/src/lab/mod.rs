@@ -6,6 +6,7 @@
 
 mod breakable;
 mod clock;
+mod etcd;
 mod fault;
 mod folder;
 mod instance;
@@ -98,7 +99,7 @@ impl Lab {
     }
 
     /// The pid of a member; `None` if it does not run or there is none. Members are named `mysql`, `mysql-2` …, and so `redis`,
-    /// `zookeeper`, `replica` and `sentinel`; `redis-mine`, `nginx`; instances by their ports.
+    /// `zookeeper`, `etcd`, `replica` and `sentinel`; `redis-mine`, `nginx`; instances by their ports.
     pub fn pid(&self, name: &str) -> Option<u32> {
         self.members.iter().find(|m| m.name == name)?.pid()
     }
@@ -107,6 +108,12 @@ impl Lab {
     pub async fn zookeeper_leader(&self) -> Option<String> {
         let checks = self.addresses.zookeeper.connect.split(',').map(zookeeper::is_leader);
         join_all(checks).await.into_iter().position(|leads| leads).map(zookeeper::name)
+    }
+
+    /// The leader of the etcd cluster, or the only node. None while no leader is elected.
+    pub async fn etcd_leader(&self) -> Option<String> {
+        let checks = self.addresses.etcd.iter().map(|node| etcd::is_leader(&node.url));
+        join_all(checks).await.into_iter().position(|leads| leads).map(etcd::name)
     }
 
     /// Kills a member and its children (`kill -9`); returns once they are gone. Fails if it does not run, as the next three do.
@@ -299,7 +306,7 @@ impl Lab {
 
     /// Starts a member again on its port, with its data, and waits until it is healthy. One that still runs is terminated first.
     /// Its clock is then right, and it is no longer isolated. While a server is down, an instance need only be alive; the same
-    /// holds for a ZooKeeper member without a majority. A Galera node joins the others, of which one must run.
+    /// holds for a member of ZooKeeper or etcd without a majority. A Galera node joins the others, of which one must run.
     pub async fn restart(&mut self, name: &str) -> Result<(), Failure> {
         let dependencies_up = self.dependencies_are_up(name);
         let place = self.members.iter().position(|m| m.name == name).ok_or_else(|| self.unknown_member(name))?;
@@ -344,14 +351,15 @@ impl Lab {
         self.folder.publish(&self.addresses)
     }
 
-    /// Whether the servers that this member needs are up: for a ZooKeeper server a majority of its ensemble, itself counted as
-    /// up; for all others every other server.
+    /// Whether the servers that this member needs are up: for a server of ZooKeeper or etcd a majority of its ensemble, itself
+    /// counted as up; for all others every other server.
     fn dependencies_are_up(&self, name: &str) -> bool {
         let mut servers = self.members.iter().filter(|m| m.tier == Tier::Server);
-        if !zookeeper::is_member_name(name) {
+        let ensembles = [zookeeper::is_member_name, etcd::is_member_name];
+        let Some(is_member) = ensembles.into_iter().find(|is_member| is_member(name)) else {
             return servers.all(|m| m.name == name || m.pid().is_some());
-        }
-        let ensemble: Vec<_> = servers.filter(|m| zookeeper::is_member_name(&m.name)).collect();
+        };
+        let ensemble: Vec<_> = servers.filter(|m| is_member(&m.name)).collect();
         let up = ensemble.iter().filter(|m| m.name == name || m.pid().is_some()).count();
         2 * up > ensemble.len()
     }
@@ -384,6 +392,8 @@ fn processes(at: &mut Addresses) -> Vec<(String, &str, &mut u32)> {
     all.extend(at.mine.as_mut().map(|at| one(redis::MINE, at)));
     let zookeeper = &mut at.zookeeper;
     all.push((zookeeper::NAME.to_owned(), &zookeeper.connect, &mut zookeeper.pid));
+    let nodes = at.etcd.iter_mut().enumerate();
+    all.extend(nodes.map(|(n, node)| one(etcd::name(n), node)));
     all.extend(at.replica.as_mut().map(|at| one(redis::REPLICA, at)));
     all.extend(at.sentinel.as_mut().map(|at| one(sentinel::SENTINEL, at)));
     let replicas = at.replicas.iter_mut().enumerate();

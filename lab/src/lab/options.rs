@@ -1,6 +1,6 @@
 //! What a lab is to have: the options of `oversell lab`, their defaults, and the ports that they ask for.
 
-use super::{mysql, nginx, redis, zookeeper};
+use super::{etcd, mysql, nginx, redis, zookeeper};
 use crate::{
     addresses::Control,
     terminal::failure::{Failure, unusable, unusable_localized},
@@ -14,6 +14,7 @@ pub enum Part {
     MySql,
     Redis,
     ZooKeeper,
+    Etcd,
     Instances,
     Nginx,
 }
@@ -75,6 +76,12 @@ pub struct Options {
     /// The port of ZooKeeper; further members of an ensemble have the ports that follow
     #[arg(long, value_name = "PORT", default_value_t = 12181)]
     pub zookeeper_port: u16,
+    /// How many etcd nodes: none, one alone, or several as one cluster
+    #[arg(long, value_name = "NODES", default_value_t = 0, value_parser = clap::value_parser!(u16).range(0..=5))]
+    pub etcd: u16,
+    /// The port of etcd; further nodes of a cluster have the ports that follow
+    #[arg(long, value_name = "PORT", default_value_t = 12379)]
+    pub etcd_port: u16,
     /// Lead each instance to each server through the lab, so that `oversell lab fault cut` can cut it off: it costs
     /// some speed
     #[arg(long)]
@@ -132,6 +139,9 @@ pub struct Servers {
     /// The folder where ZooKeeper was unpacked; or by ZOOKEEPER_HOME, or its class path by OVERSELL_ZOOKEEPER_CLASSPATH
     #[arg(long, value_name = "FOLDER")]
     pub zookeeper_home: Option<PathBuf>,
+    /// The program that is etcd; or by OVERSELL_ETCD_SERVER
+    #[arg(long, value_name = "PATH")]
+    pub etcd_server: Option<PathBuf>,
 }
 
 impl Default for Options {
@@ -147,6 +157,8 @@ impl Default for Options {
             redis_ports: vec![0; 5],
             zookeeper: 1,
             zookeeper_port: 0,
+            etcd: 0,
+            etcd_port: 0,
             links: false,
             replica: false,
             sentinels: 0,
@@ -183,6 +195,11 @@ impl Options {
     /// The port that each database node is to have; 0 for any free one.
     pub(super) fn mysql_ports(&self) -> Vec<u16> {
         consecutive_ports(self.mysql_port, self.galera)
+    }
+
+    /// The port that each etcd node is to have; 0 for any free one.
+    pub(super) fn etcd_ports(&self) -> Vec<u16> {
+        consecutive_ports(self.etcd_port, self.etcd)
     }
 
     /// Fails if a kind of server has no member, or a port is asked for twice.
@@ -223,6 +240,7 @@ impl Options {
         add(&self.mysql_ports(), mysql::name, "--mysql-port");
         add(&self.redis_ports, redis::name, "--redis-ports");
         add(&self.zookeeper_ports(), zookeeper::name, "--zookeeper-port");
+        add(&self.etcd_ports(), etcd::name, "--etcd-port");
         all
     }
 }

@@ -3,6 +3,7 @@
 use super::{
     Lab, Options, Part, Servers, Writers,
     clock::{self, Clock},
+    etcd::{self, Etcd},
     folder::{Folder, LAB_JSON},
     instance::{self, FaultControl, LabInstance},
     link::{self, ProxyLink},
@@ -35,6 +36,7 @@ struct Programs {
     redis: PathBuf,
     mysql: mysql::MySqlProgram,
     nginx: PathBuf,
+    etcd: PathBuf,
     /// None: the class path of Debian's package.
     class_path: Option<String>,
 }
@@ -42,11 +44,12 @@ struct Programs {
 impl Servers {
     /// Finds the programs; fails if one that the user names cannot be run. A missing one of the system is no error here.
     fn programs(&self) -> Result<Programs, Failure> {
-        let (redis, nginx) = (self.redis_server.as_deref(), self.nginx.as_deref());
+        let (redis, nginx, etcd) = (self.redis_server.as_deref(), self.nginx.as_deref(), self.etcd_server.as_deref());
         Ok(Programs {
             redis: programs::server_program(("--redis-server", redis), redis::PROGRAM)?,
             mysql: mysql::MySqlProgram::choose(self.mysql_server.as_deref())?,
             nginx: programs::server_program(("--nginx", nginx), nginx::NAME)?,
+            etcd: programs::server_program(("--etcd-server", etcd), etcd::NAME)?,
             class_path: zookeeper::own_class_path(self.zookeeper_home.as_deref())?,
         })
     }
@@ -54,13 +57,14 @@ impl Servers {
 
 impl Programs {
     /// The versions that the programs print, by server; a program that prints none is left out. ZooKeeper's version is known only
-    /// once it runs.
-    fn versions(&self) -> BTreeMap<String, String> {
+    /// once it runs; etcd's is left out in a lab without it.
+    fn versions(&self, has_etcd: bool) -> BTreeMap<String, String> {
         let mysql = format!("{} {}", self.mysql.title(), self.mysql.version);
         [
             (mysql::NAME, Some(mysql).filter(|_| !self.mysql.version.is_empty())),
             ("redis", redis::version(&self.redis)),
             (nginx::NAME, nginx::version(&self.nginx)),
+            (etcd::NAME, has_etcd.then(|| etcd::version(&self.etcd)).flatten()),
         ]
         .into_iter()
         .filter_map(|(name, version)| Some((name.to_owned(), version?)))
@@ -83,12 +87,12 @@ impl Options {
         }
         let ports = self.claim_ports()?;
         let mut addresses = self.addresses(&ports);
-        addresses.versions = servers.versions();
+        addresses.versions = servers.versions(self.etcd > 0);
         let folder = Folder::open(self.dir.as_deref())?;
         let program = self.instance_program()?;
         let page = nginx::static_root();
         let page_file = page.join("index.html");
-        let files = [&*program, &page_file, &servers.redis, &servers.mysql.path, &servers.nginx];
+        let files = [&*program, &page_file, &servers.redis, &servers.mysql.path, &servers.nginx, &servers.etcd];
         let files: Vec<_> = files.into_iter().filter(|file| file.is_absolute()).collect();
         let (user, warning) = User::choose(&folder.path_of(""), &files);
         let mut links = if self.has_links() { link::open_all(&addresses)? } else { Vec::new() };
@@ -130,7 +134,7 @@ impl Options {
         })
     }
 
-    /// The members for MySQL, ZooKeeper, the Redis nodes and students' Redis; replicas and Sentinels are made apart.
+    /// The members for MySQL, ZooKeeper, etcd, the Redis nodes and students' Redis; replicas and Sentinels are made apart.
     fn server_members(
         &self,
         folder: &Folder,
@@ -157,6 +161,10 @@ impl Options {
             let peers = ports.peers.clone();
             let member = ZooKeeper { class_path: servers.class_path.clone(), index, port, peers };
             server(&zookeeper::name(index), Part::ZooKeeper, Box::new(member));
+        }
+        for (index, &port) in ports.etcd.iter().enumerate() {
+            let node = Etcd { program: servers.etcd.clone(), index, port, peers: ports.etcd_peers.clone() };
+            server(&etcd::name(index), Part::Etcd, Box::new(node));
         }
         for (index, &port) in self.redis_ports.iter().enumerate() {
             let role = match (index, main) {
@@ -361,6 +369,7 @@ impl Options {
             galera: ports.mysql[1..].iter().map(mysql).collect(),
             redis: self.redis_ports.iter().map(|port| redis(*port)).collect(),
             zookeeper: addresses::ZooKeeper { connect: zookeeper.join(","), pid: 0 },
+            etcd: ports.etcd.iter().map(|port| process(url(*port))).collect(),
             nginx: process(url(self.http_port)),
             mine: Some(redis(ports.mine)),
             replica: ports.replica_and_sentinel.map(|(replica, _)| redis(replica)),

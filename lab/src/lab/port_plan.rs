@@ -1,7 +1,7 @@
 //! The ports of a lab: which number each server gets, and the claims on all of them.
 
 use super::{
-    Options, mysql,
+    Options, etcd, mysql,
     ports::Port,
     redis,
     sentinel::{self, SentinelGroup},
@@ -21,6 +21,9 @@ pub(super) struct PortPlan {
     pub(super) zookeeper: Vec<u16>,
     /// The ports of ZooKeeper's members among themselves; empty for a single server.
     pub(super) peers: Vec<PeerPorts>,
+    pub(super) etcd: Vec<u16>,
+    /// The ports of etcd's nodes among themselves.
+    pub(super) etcd_peers: Vec<u16>,
     /// Ports of the replica and of its Sentinel.
     pub(super) replica_and_sentinel: Option<(u16, u16)>,
     /// Ports of a main Redis whose instances ask Sentinels, of its replicas and Sentinels.
@@ -54,6 +57,7 @@ impl Options {
         ports.mysql = next(self.galera.into());
         self.redis_ports = next(self.redis_ports.len());
         ports.zookeeper = next(self.zookeeper.into());
+        ports.etcd = next(self.etcd.into());
         let mut free = |server: &str| ports.claim(0, server, "");
         // Members of an ensemble or a cluster have further ports among themselves.
         let members = |servers| if servers > 1 { servers } else { 0 };
@@ -69,6 +73,7 @@ impl Options {
         let peers: Result<_, Failure> = (0..members(self.zookeeper))
             .map(|_| Ok(PeerPorts { quorum: free(zookeeper::NAME)?, election: free(zookeeper::NAME)? }))
             .collect();
+        let etcd_peers: Result<_, Failure> = (0..self.etcd).map(|_| free(etcd::NAME)).collect();
         let mine = free(redis::MINE)?;
         let pair = match self.replica {
             true => Some((free(redis::REPLICA)?, free(sentinel::SENTINEL)?)),
@@ -91,6 +96,7 @@ impl Options {
         ports.group = group;
         ports.nodes = nodes?;
         ports.peers = peers?;
+        ports.etcd_peers = etcd_peers?;
         Ok(ports)
     }
 }

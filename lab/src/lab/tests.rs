@@ -31,7 +31,7 @@ async fn start_error(options: Options) -> String {
 const TEST_TIMEOUT: Duration = Duration::from_secs(30);
 
 fn only_parts(parts: &[Part]) -> Options {
-    let all = [Part::MySql, Part::Redis, Part::ZooKeeper, Part::Instances, Part::Nginx];
+    let all = [Part::MySql, Part::Redis, Part::ZooKeeper, Part::Etcd, Part::Instances, Part::Nginx];
     Options { without: all.into_iter().filter(|p| !parts.contains(p)).collect(), ..Options::default() }
 }
 

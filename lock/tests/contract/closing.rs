@@ -6,6 +6,7 @@ use super::{
     zookeeper::{CHROOT, client_of},
 };
 use oversell_lock::{
+    etcd::{EtcdClient, EtcdOptions},
     mysql::{MySqlOptions, TablePool},
     redis::{RedisClient, RedisOptions},
     zk::{ZkClient, ZkOptions},
@@ -67,6 +68,13 @@ async fn a_zookeeper_client_closes_as_every_client_does(zookeeper: &ZooKeeper) -
     closes(process.close(), both, lock(&other)).await
 }
 
+#[apply(test!)]
+async fn an_etcd_client_closes_as_every_client_does(etcd: &Etcd) -> Result {
+    let (name, process, other) = (name(), etcd.client().await, etcd.client().await);
+    let lock = |client: &EtcdClient| client.lock(&name).boxed();
+    closes(process.close(), [lock(&process), lock(&process)], lock(&other)).await
+}
+
 /// Holders that release in time end it early, without a loss.
 #[apply(test!)]
 async fn a_client_that_closes_waits_for_its_holders(redis: &Redis) -> Result {
@@ -85,21 +93,25 @@ async fn clients_live_in_the_runtime_that_they_are_given(all: &'static super::re
     let runtime = tokio::runtime::Handle::current();
     let redis = RedisOptions::new(format!("redis://{}", all.redis.host()));
     let zk = ZkOptions::new(all.zookeeper.address()).chroot(CHROOT);
+    let etcd = EtcdOptions::new(&all.etcd.url);
     let mysql = MySqlOptions::new(&all.table.url);
     let made = std::thread::spawn(move || {
         ensure_invalid("redis", RedisClient::new(redis.clone()))?;
         ensure_invalid("zookeeper", ZkClient::new(zk.clone()))?;
+        ensure_invalid("etcd", EtcdClient::new(etcd.clone()))?;
         ensure_invalid("mysql", TablePool::new(mysql.clone()))?;
         anyhow::Ok((
             RedisClient::new(redis.runtime(runtime.clone()))?,
             ZkClient::new(zk.runtime(runtime.clone()))?,
+            EtcdClient::new(etcd.runtime(runtime.clone()))?,
             TablePool::new(mysql.runtime(runtime))?,
         ))
     });
     let made = tokio::task::spawn_blocking(|| made.join()).await?;
-    let (redis, zk, mysql) = made.map_err(|_| anyhow::anyhow!("it panicked"))??;
+    let (redis, zk, etcd, mysql) = made.map_err(|_| anyhow::anyhow!("it panicked"))??;
     pass(&redis.lock(&name())).await?;
     until("connected", async || zk.session().is_ok()).await?;
     pass(&zk.lock(&name())).await?;
+    pass(&etcd.lock(&name())).await?;
     pass(&mysql.table_lock(&name())).await
 }

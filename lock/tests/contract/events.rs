@@ -7,6 +7,7 @@ use super::{
 };
 use oversell_lock::{
     LockEvent, LockObserver,
+    etcd::{EtcdClient, EtcdOptions},
     mysql::{MySqlOptions, TablePool},
     redis::{RedisClient, RedisOptions},
     zk::ZkOptions,
@@ -92,6 +93,8 @@ async fn the_events_of_every_lock_are_told(all: &'static super::register::Engine
     check_events(&log, "ZkLock", zk.lock(&name()).boxed()).await?;
     check_events(&log, "ZkWriteLock", zk.rw_lock(&name()).write().boxed()).await?;
     check_events(&log, "ZkSemaphoreMutex", zk.semaphore_mutex(&name()).boxed()).await?;
+    let etcd = EtcdClient::new(EtcdOptions::new(&all.etcd.url).observer(log.clone()))?;
+    check_events(&log, "EtcdLock", etcd.lock(&name()).boxed()).await?;
     let name = name();
     let permit = redis.semaphore(&name).initially(1).acquire(1, SOON).await?;
     permit.release().await?;

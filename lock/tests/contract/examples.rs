@@ -26,6 +26,7 @@ examples! {
     lock_runs: "lock", [redis];
     metrics_runs: "metrics", [redis];
     semaphore_runs: "semaphore", [redis];
+    etcd_runs: "etcd", [etcd];
     several_runs: "several", [zookeeper, mysql];
     table_runs: "table", [mysql];
     zookeeper_runs: "zookeeper", [zookeeper];
@@ -33,6 +34,10 @@ examples! {
 
 fn redis(all: &Engines) -> String {
     format!("redis://{}", all.redis.host())
+}
+
+fn etcd(all: &Engines) -> String {
+    all.etcd.url.clone()
 }
 
 fn zookeeper(all: &Engines) -> String {

@@ -34,10 +34,10 @@ pub(crate) async fn only_the_last_release_frees<S: Server>(
     let waiters = [process, &other].map(|other| spawn_acquire(other.lock(&name)));
     family.until_queued(&name, 3).await?;
     until("both processes wait", || family.server.is_waited_for(&name)).await?;
+    let seen = family.left(&name).await.len();
     let at_once = "past the waiters";
     let second = lock[1].try_acquire().await.context(at_once)?;
     let third = lock[0].try_acquire().await.context(at_once)?;
-    let seen = hold.len() + if family.kind.queues { 2 } else { 0 };
     let left = family.left(&name).await;
     ensure_equal("three holds beside two waiters", left.len(), seen)?;
     for guard in [first, third] {

@@ -2,7 +2,7 @@
 //! engine that has it, and over all with `OVERSELL_SOAK=1`; each clause has a broken twin that it must refuse.
 //!
 //! In reading order: `family.rs` describes a lock for the contract; `clauses.rs` is what every lock keeps, `holds.rs` what
-//! locks with an owner or a lease keep; `redis/`, `zookeeper/` and `table/` are the servers, each with the list of its kinds
+//! locks with an owner or a lease keep; `redis/`, `zookeeper/`, `etcd/` and `table/` are the servers, each with the list of its kinds
 //! and the tests of what one kind alone promises; `twins.rs` has the broken locks. `programs.rs` and `gates.rs` call every
 //! kind at random, `recorder.rs` records the calls, `../history/checker.rs` judges them, and `program_twins.rs` has locks
 //! that it must refuse; they run by themselves (`-- --ignored`). `servers.rs` starts the servers, and the lab's proxy and
@@ -15,6 +15,7 @@ mod checker;
 mod clauses;
 mod closing;
 mod crowd;
+mod etcd;
 mod events;
 mod examples;
 mod family;

@@ -36,6 +36,8 @@ async fn an_empty_name_is_refused(all: &'static super::register::Engines) -> Res
     let pool = all.table.client().await;
     ensure_invalid("a row", pool.table_lock("").try_acquire().await)?;
     ensure_invalid("a row with a lease", pool.table_lease_lock("").try_acquire().await)?;
+    let etcd = all.etcd.client().await;
+    ensure_invalid("a prefix", etcd.lock("").try_acquire().await)?;
     let zk = all.zookeeper.client().await;
     ensure_invalid("a path", zk.client.lock("").try_acquire().await)?;
     ensure_invalid("a path of leases", zk.client.semaphore("", 1).try_acquire(1).await.map(drop))

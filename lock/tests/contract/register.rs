@@ -3,6 +3,7 @@
 //! capabilities.
 
 use super::{
+    etcd::Etcd,
     family::{Capability, Family, Server},
     harness::{Ends, outcome, soak},
     redis::Redis,
@@ -34,6 +35,7 @@ pub(crate) struct Clause {
     pub(crate) redis: fn(Family<Redis>) -> Ends,
     pub(crate) five: fn(Family<Five>) -> Ends,
     pub(crate) zookeeper: fn(Family<ZooKeeper>) -> Ends,
+    pub(crate) etcd: fn(Family<Etcd>) -> Ends,
     pub(crate) table: fn(Family<Table>) -> Ends,
     /// `None` for random programs, which break the connection of one process: in a cluster the nodes tell all processes
     /// the same addresses.
@@ -45,6 +47,7 @@ pub(crate) struct Engines {
     pub(crate) redis: Redis,
     pub(crate) five: Five,
     pub(crate) zookeeper: ZooKeeper,
+    pub(crate) etcd: Etcd,
     pub(crate) table: Table,
     pub(crate) cluster: OnCluster,
 }
@@ -63,7 +66,7 @@ macro_rules! engines {
         }
     )*};
 }
-engines!(redis: Redis, five: Five, zookeeper: ZooKeeper, table: Table, cluster: OnCluster);
+engines!(redis: Redis, five: Five, zookeeper: ZooKeeper, etcd: Etcd, table: Table, cluster: OnCluster);
 
 impl Engine for Engines {
     fn of(all: &'static Engines) -> &'static Self {
@@ -83,6 +86,7 @@ impl Engines {
                 redis: Redis::at(redis.first().cloned().unwrap_or_default()),
                 five: Five::on(redis),
                 zookeeper: ZooKeeper::at(servers.map(|all| all.zookeeper.connect.clone()).unwrap_or_default()),
+                etcd: Etcd::at(servers.and_then(|all| all.etcd.first()).map(|node| node.url.clone()).unwrap_or_default()),
                 table: Table::at(servers.map(|all| all.mysql.url.clone()).unwrap_or_default()),
                 cluster: OnCluster::default(),
             }
@@ -129,6 +133,7 @@ macro_rules! clause {
             redis: |family| Box::pin($name(family)),
             five: |family| Box::pin($name(family)),
             zookeeper: |family| Box::pin($name(family)),
+            etcd: |family| Box::pin($name(family)),
             table: |family| Box::pin($name(family)),
             cluster: $crate::register::on_cluster!($server $name),
         });
@@ -227,7 +232,7 @@ pub(crate) fn all(runtime: &Handle, servers: Option<&Lab>) -> Vec<Trial> {
                 }
             )*};
         }
-        over!(redis, five, zookeeper, table);
+        over!(redis, five, zookeeper, etcd, table);
         let Some(run) = clause.cluster else {
             continue;
         };

@@ -1,7 +1,7 @@
 //! Every public future is `Send`: otherwise `tokio::spawn` and web frameworks refuse it. A mistake here does not
 //! compile; nothing runs.
 
-use oversell_lock::{mysql::*, redis::*, zk::*, *};
+use oversell_lock::{etcd::*, mysql::*, redis::*, zk::*, *};
 use std::{num::NonZeroU32, time::Duration};
 
 const WAIT: Duration = Duration::from_secs(1);
@@ -123,6 +123,16 @@ fn zookeeper(client: ZkClient) {
     });
     spawned(async move {
         drop(ZkClient::connect("127.0.0.1").await);
+        client.close().await;
+    });
+}
+
+#[expect(dead_code, reason = "it is compiled, and never run")]
+fn etcd(client: EtcdClient) {
+    lock!(client.lock("/a"), holder, force_unlock);
+    spawned(async move {
+        drop(EtcdClient::connect("127.0.0.1:2379").await);
+        drop(client.check().await);
         client.close().await;
     });
 }

@@ -17,6 +17,7 @@ use super::{
 };
 use futures::{FutureExt, future::BoxFuture};
 use oversell_lock::{
+    etcd::{EtcdClient, EtcdOptions},
     local::Mutexes,
     mysql::TablePool,
     redis::{RedisClient, RedisSemaphore},
@@ -27,6 +28,9 @@ use std::{
     sync::{Arc, LazyLock},
 };
 
+/// A lease in etcd that ends within a program, and the time limit of an answer there.
+const PROGRAM_LEASE: Duration = Duration::from_secs(4);
+const ETCD_TIMEOUT: Duration = Duration::from_secs(2);
 /// A busy machine may need a part of it.
 const TIMEOUT: Duration = Duration::from_millis(600);
 /// Some delays exceed the timeout.
@@ -85,6 +89,23 @@ impl ProgramServer for ZooKeeper {
     async fn client_over(&self, addresses: &[String]) -> Member {
         let client = client_at(addresses.join(","), SESSION, REPLY_TIMEOUT).await;
         Member { client: client.expect("zookeeper is there"), way: Proxy::to(addresses[0].clone()).expect("a free port") }
+    }
+}
+
+impl ProgramServer for Etcd {
+    /// The server ends leases twice a second.
+    const EXPIRY: Duration = PROGRAM_LEASE.saturating_add(Duration::from_secs(2));
+    const STEPS: usize = 20;
+    /// A request may take [`ETCD_TIMEOUT`]: a lease, a key, looks for as long as the lease is sure, and its revocation.
+    const REPLY_TIMEOUT: Duration = PROGRAM_LEASE.saturating_add(Duration::from_secs(4 * 2));
+
+    fn servers(&self) -> Vec<String> {
+        self.address().split(',').map(str::to_owned).collect()
+    }
+
+    async fn client_over(&self, addresses: &[String]) -> EtcdClient {
+        let options = EtcdOptions::new(addresses.join(","));
+        EtcdClient::new(options.lease(PROGRAM_LEASE).timeout(ETCD_TIMEOUT)).expect("an address")
     }
 }
 

@@ -9,6 +9,7 @@ use std::{
 };
 
 pub(crate) use super::{
+    etcd::Etcd,
     family::{AnyLock, Ask, Contender, Family, Kind, Server},
     harness::caught,
     mute::Mute,
@@ -62,12 +63,12 @@ pub(crate) async fn lab(part: Part, servers: u16, sentinels: u16) -> Result<Lab>
         sentinels,
         ..Options::default()
     };
-    if part == Part::Redis {
-        options.without.push(Part::ZooKeeper);
-        options.redis_ports = vec![0; servers.into()];
-    } else {
-        options.without.push(Part::Redis);
-        options.zookeeper = servers;
+    let others = [Part::Redis, Part::ZooKeeper].into_iter().filter(|other| *other != part);
+    options.without.extend(others);
+    match part {
+        Part::Redis => options.redis_ports = vec![0; servers.into()],
+        Part::Etcd => options.etcd = servers,
+        _ => options.zookeeper = servers,
     }
     Ok(Lab::start(options).await?)
 }

@@ -196,7 +196,7 @@ impl Contender {
             Side::Theirs(peer, _) => {
                 let most = match peer.library {
                     Library::Redisson(_) => u32::MAX,
-                    Library::Curator | Library::Kazoo => 1,
+                    Library::Curator | Library::Kazoo | Library::Go => 1,
                 };
                 (self.ask("number", "").await?.parse()?, number.min(most))
             }

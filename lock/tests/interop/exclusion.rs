@@ -8,8 +8,8 @@ use super::support::*;
 async fn a_waiter_comes_in_after_the_last_release_and_no_sooner(pair: Pair) -> Result<()> {
     let [mut holder, mut waiter] = [pair.first(), pair.second()];
     let mut bystander = pair.ours_in(1);
-    // kazoo's lock is not re-entrant.
-    let holds = if pair.peer.library == Library::Kazoo { 1 } else { 2 };
+    // kazoo's lock and those of etcd are not re-entrant.
+    let holds = if let Library::Kazoo | Library::Go = pair.peer.library { 1 } else { 2 };
     for _ in 0..holds {
         holder.take().await?;
     }

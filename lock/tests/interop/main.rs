@@ -1,15 +1,16 @@
-//! Peer processes with Redisson, Curator and kazoo, beside ours: each side sees, waits for and undoes the other's locks
-//! as its own. On a real Redis, for the oldest and the newest Redisson in use, and on a real ZooKeeper. Clauses have a
+//! Peer processes with Redisson, Curator, kazoo and etcd's client for Go, beside ours: each side sees, waits for and undoes the other's locks
+//! as its own. On a real Redis, for the oldest and the newest Redisson in use, on a real ZooKeeper and on a real etcd. Clauses have a
 //! broken twin, where one is possible.
 //!
 //! `make interop` builds the peers and runs this. In reading order: `peer.rs` is a peer process, `ours.rs` one of ours;
 //! `contender.rs` gives both the same methods, and `object.rs` looks at the servers. `pair.rs` is a clause's input, and
 //! `register.rs` pairs the sides for each kind of lock. `cluster.rs` has a Redis Cluster of its own. Then the clauses: `exclusion.rs`, `queue.rs`, `readers.rs`,
-//! `permits.rs`, `gates.rs` and `sections.rs` for both servers; `messages.rs` and `turns.rs` for Redis, `numbers.rs` for
+//! `permits.rs`, `gates.rs` and `sections.rs` for all servers; `messages.rs` and `turns.rs` for Redis, `numbers.rs` for
 //! ZooKeeper.
 
 mod cluster;
 mod contender;
+mod etcd;
 mod exclusion;
 mod gates;
 #[path = "../contract/harness.rs"]
@@ -48,6 +49,7 @@ use tokio::runtime::Runtime;
 pub(crate) struct Stage {
     redis: Server,
     zookeeper: Server,
+    etcd: Server,
     peers: Vec<Peer>,
 }
 
@@ -57,6 +59,7 @@ impl Stage {
         let mut stage = Self {
             redis: Server::Redis(redis::Redis::at(servers.redis[0].url.clone()).await?),
             zookeeper: Server::ZooKeeper(zookeeper::ZooKeeper::at(servers.zookeeper.connect.clone()).await?),
+            etcd: Server::Etcd(etcd::Etcd { url: servers.etcd[0].url.clone() }),
             peers: Vec::new(),
         };
         let starting = Library::ALL.map(|library| stage.start(library, "peer", None));
@@ -73,6 +76,7 @@ impl Stage {
         match library {
             Library::Redisson(_) => &self.redis,
             Library::Curator | Library::Kazoo => &self.zookeeper,
+            Library::Go => &self.etcd,
         }
     }
 
@@ -92,7 +96,7 @@ fn main() -> ExitCode {
         return libtest_mimic::run(&arguments, register::all(runtime.handle(), None)).exit_code();
     }
     let options =
-        Options { without: vec![Part::MySql, Part::Instances, Part::Nginx], redis_ports: vec![0], ..Options::default() };
+        Options { without: vec![Part::MySql, Part::Instances, Part::Nginx], redis_ports: vec![0], etcd: 1, ..Options::default() };
     let started = runtime.block_on(async {
         let lab = Lab::start(options).await.context("the lab")?;
         match Stage::new(&lab).await {

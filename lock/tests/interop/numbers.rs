@@ -19,7 +19,7 @@ impl Pair {
     fn numbers(&self) -> (&str, &ZkClient) {
         match &self.processes[0] {
             Process::ZooKeeper(ours) => (&self.name, ours),
-            Process::Redis(_) => unreachable!("a clause of ZooKeeper"),
+            _ => unreachable!("a clause of ZooKeeper"),
         }
     }
 

@@ -16,6 +16,8 @@ use std::{
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     Lock,
+    /// etcd's lock service; of ours the same as `Lock`.
+    Rpc,
     Fair,
     Read,
     Write,
@@ -41,6 +43,7 @@ impl Display for Kind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Lock => f.write_str("lock"),
+            Self::Rpc => f.write_str("rpc"),
             Self::Fair => f.write_str("fair"),
             Self::Read => f.write_str("read"),
             Self::Write => f.write_str("write"),
@@ -82,12 +85,13 @@ macro_rules! ask {
         match $self.server {
             Server::Redis(server) => server.$call($($argument),*).await,
             Server::ZooKeeper(server) => server.$call($($argument),*).await,
+            Server::Etcd(server) => server.$call($($argument),*).await,
         }
     };
 }
 
 impl Object {
-    /// The length of its queue, in ZooKeeper including the holders; `None` without a queue.
+    /// The length of its queue, in ZooKeeper and etcd including the holders; `None` without a queue.
     pub(crate) async fn queue(&self) -> Result<Option<usize>> {
         ask!(self.queue(self.kind, &self.name))
     }
@@ -136,14 +140,14 @@ impl Object {
     pub(crate) fn redis(&self) -> &'static Redis {
         match self.server {
             Server::Redis(redis) => redis,
-            Server::ZooKeeper(_) => unreachable!("a clause of Redis"),
+            _ => unreachable!("a clause of Redis"),
         }
     }
 
     pub(crate) fn zookeeper(&self) -> &'static ZooKeeper {
         match self.server {
             Server::ZooKeeper(zookeeper) => zookeeper,
-            Server::Redis(_) => unreachable!("a clause of ZooKeeper"),
+            _ => unreachable!("a clause of ZooKeeper"),
         }
     }
 }

@@ -7,6 +7,7 @@ use super::{
 use futures::future::{BoxFuture, FutureExt};
 use oversell_lock::{
     Guard, Lease, Lock, LockError, Owner,
+    etcd::EtcdClient,
     redis::{Permit, RedisClient, RedisSemaphore},
     zk::{ZkClient, ZkDoubleBarrier},
 };
@@ -16,6 +17,7 @@ use std::{num::NonZeroU32, sync::Arc, time::Duration};
 pub(crate) enum Process {
     Redis(RedisClient),
     ZooKeeper(ZkClient),
+    Etcd(EtcdClient),
 }
 
 /// A hold of one of ours.
@@ -64,6 +66,7 @@ impl Process {
         match self {
             Self::Redis(process) => process.owner(),
             Self::ZooKeeper(process) => process.owner(),
+            Self::Etcd(process) => process.owner(),
         }
     }
 
@@ -98,6 +101,7 @@ impl Process {
                     Ok(Grant::Member(barrier, member))
                 })
             }
+            (Self::Etcd(ours), Kind::Lock | Kind::Rpc) => lock(ours.lock(name).owner(owner)),
             _ => unreachable!("this server has no {object}"),
         }
     }
@@ -150,6 +154,7 @@ impl Process {
         match self {
             Self::Redis(ours) => redis::cmd("PING").exec_async(&mut ours.connection()).await?,
             Self::ZooKeeper(ours) => drop(ours.session()?.check_stat("/").await?),
+            Self::Etcd(ours) => drop(ours.check().await?),
         }
         Ok(())
     }

@@ -139,7 +139,7 @@ impl Pair {
     ) -> Result<()> {
         let copied = match self.server {
             Server::Redis(redis) => Some(redis).zip(redis.copy(&self.name).await?),
-            Server::ZooKeeper(_) => None,
+            _ => None,
         };
         holder.release().await?;
         for waiter in waiting {

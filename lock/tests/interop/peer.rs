@@ -17,11 +17,13 @@ pub(crate) enum Library {
     Redisson(&'static str),
     Curator,
     Kazoo,
+    /// etcd's client for Go, and by it etcd's lock service.
+    Go,
 }
 
 impl Library {
     /// The Redisson whose format we use, and the newest.
-    pub(crate) const ALL: [Self; 4] = [Self::Redisson("3.13.6"), Self::Redisson("4.7.0"), Self::Curator, Self::Kazoo];
+    pub(crate) const ALL: [Self; 5] = [Self::Redisson("3.13.6"), Self::Redisson("4.7.0"), Self::Curator, Self::Kazoo, Self::Go];
 
     /// The folder of the build, and its program; `None` if it is not built.
     fn built(self) -> Option<(PathBuf, Command)> {
@@ -36,6 +38,11 @@ impl Library {
                 let installed = folder.join("installed").is_file();
                 return installed.then_some((folder, python));
             }
+            Self::Go => {
+                let folder = interop.join("etcd/target");
+                let program = folder.join("peer");
+                return program.is_file().then(|| (folder, Command::new(program)));
+            }
         };
         let java = Java { library, version };
         let built = (java.folder(&interop), java.command(&interop));
@@ -49,6 +56,7 @@ impl Display for Library {
             Self::Redisson(version) => write!(f, "redisson-{version}"),
             Self::Curator => f.write_str("curator"),
             Self::Kazoo => f.write_str("kazoo"),
+            Self::Go => f.write_str("go"),
         }
     }
 }

@@ -78,18 +78,20 @@ pub(crate) mod over {
         )*};
     }
     over! {
-        exclusive: Redisson(_) => [Lock, Fair, Write], Curator => [Lock, Write], Kazoo => [Lock];
+        exclusive: Redisson(_) => [Lock, Fair, Write], Curator => [Lock, Write], Kazoo => [Lock], Go => [Lock, Rpc];
         limited:
             Redisson(_) => [Lock, Fair, Write, PERMITS, LEASED, Latch(1)],
             Curator => [Lock, Write, PERMITS, Barrier],
-            Kazoo => [Lock];
-        queued: Redisson(_) => [Fair], Curator => [Lock], Kazoo => [Lock];
+            Kazoo => [Lock],
+            Go => [Lock, Rpc];
+        queued: Redisson(_) => [Fair], Curator => [Lock], Kazoo => [Lock], Go => [Lock, Rpc];
         readers: Redisson(_) | Curator => [Write];
         permits: Redisson(_) | Curator => [PERMITS];
         gates: Redisson(_) => [Latch(2)], Curator => [Barrier];
         sections:
             Redisson(_) => [Lock, Fair, Write, singles(None), singles(LEASE)],
-            Curator => [Lock, Write, Permits { all: 2, take: 1, lease: None }];
+            Curator => [Lock, Write, Permits { all: 2, take: 1, lease: None }],
+            Go => [Lock, Rpc];
         redisson: Redisson(_) => [Lock];
         redissons_exclusive: Redisson(_) => [Lock, Fair, Write];
         redissons_told: Redisson(_) => [Lock, Fair, Write, PERMITS, LEASED, Latch(1)];

@@ -43,7 +43,7 @@ impl Outcome {
             // follows Java.
             Server::Redis(_) => 16 * i64::from(MAX_BATCH),
             // Among ten contenders that take turns, at least one in ten sections follows a peer's.
-            Server::ZooKeeper(_) => 20,
+            Server::ZooKeeper(_) | Server::Etcd(_) => 20,
         };
         ensure!(turns * rare >= sections, "only {turns} turns in {sections} sections: hardly a contest");
         Ok(())
@@ -86,7 +86,7 @@ fn as_many(pair: &Pair, each: i64) -> PeerShare {
     PeerShare { peer: pair.peer, kind: pair.kind, threads: THREADS, each }
 }
 
-/// Ten thousand sections in Redis; five thousand in ZooKeeper, with kazoo.
+/// Ten thousand sections in Redis; five thousand in ZooKeeper, with kazoo; eight hundred in etcd.
 #[apply(clause!)]
 #[over(sections, Once)]
 async fn mixed_sections_do_not_overlap(pair: Pair) -> Result<()> {
@@ -94,7 +94,7 @@ async fn mixed_sections_do_not_overlap(pair: Pair) -> Result<()> {
         (Server::Redis(_), Kind::Permits { .. }) => 250,
         (Server::Redis(_), _) => 1250,
         (Server::ZooKeeper(_), Kind::Lock) => 550,
-        (Server::ZooKeeper(_), _) => 100,
+        (Server::ZooKeeper(_) | Server::Etcd(_), _) => 100,
     };
     let mut theirs = vec![as_many(&pair, each)];
     if let (Library::Curator, Kind::Lock) = (pair.peer.library, pair.kind) {

@@ -1,11 +1,12 @@
 //! The servers of one run.
 
-use super::{ours::Process, redis::Redis, support::Result, zookeeper::ZooKeeper};
+use super::{etcd::Etcd, ours::Process, redis::Redis, support::Result, zookeeper::ZooKeeper};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 pub(crate) enum Server {
     Redis(Redis),
     ZooKeeper(ZooKeeper),
+    Etcd(Etcd),
 }
 
 impl Server {
@@ -19,6 +20,7 @@ impl Server {
         match self {
             Self::Redis(redis) => redis.process().await,
             Self::ZooKeeper(zookeeper) => zookeeper.process().await,
+            Self::Etcd(etcd) => etcd.process(),
         }
     }
 
@@ -26,6 +28,7 @@ impl Server {
         match self {
             Self::Redis(redis) => &redis.url,
             Self::ZooKeeper(zookeeper) => &zookeeper.connect,
+            Self::Etcd(etcd) => &etcd.url,
         }
     }
 }

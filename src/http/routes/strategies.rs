@@ -4,6 +4,7 @@ use crate::http::routes::prelude::*;
 use crate::{
     http::format::text_answer,
     registry::{RegistryEntry, Text},
+    server::Server,
     stock::{self, Strategy, StrategySpec},
 };
 use axum::Json;
@@ -16,6 +17,9 @@ pub(in crate::http) struct ListedStrategy {
     /// The lease after which a holder that stays longer is not alone any more; null if it is renewed, or there is none.
     #[schema(example = 3000)]
     lease_ms: Option<u64>,
+    /// The server that it needs and this instance does not have; null if it has all. All requests are then answered 503.
+    #[schema(example = "etcd")]
+    absent: Option<Server>,
 }
 
 /// Every strategy, in the course's order.
@@ -23,7 +27,10 @@ pub(in crate::http) struct ListedStrategy {
     responses((status = 200, description = "The registry", body = [ListedStrategy])))]
 pub(in crate::http) async fn list(State(app): State<AppState>) -> Json<Vec<ListedStrategy>> {
     let lease_ms = |strategy: &Strategy| u64::try_from(strategy.fixed_lease(&app.ctx.config)?.as_millis()).ok();
-    let listed = stock::ALL.iter().map(|strategy| ListedStrategy { strategy, lease_ms: lease_ms(strategy) });
+    let has_etcd = !app.ctx.config.etcd.endpoints.is_empty();
+    let absent = |strategy: &Strategy| Some(Server::Etcd).filter(|etcd| !has_etcd && strategy.spec.needs.contains(etcd));
+    let listed =
+        stock::ALL.iter().map(|strategy| ListedStrategy { strategy, lease_ms: lease_ms(strategy), absent: absent(strategy) });
     Json(listed.collect())
 }
 

@@ -23,7 +23,12 @@ const NOBODY: &str = "mysql://root@127.0.0.1:1/test";
 const JSON: (&str, &str) = ("accept", "application/json");
 
 fn config(overrides: &[(&str, &str)]) -> Config {
-    let servers = [("mysql.url", NOBODY), ("redis.url", "redis://127.0.0.1:1"), ("zookeeper.connect", "127.0.0.1:1")];
+    let servers = [
+        ("mysql.url", NOBODY),
+        ("redis.url", "redis://127.0.0.1:1"),
+        ("zookeeper.connect", "127.0.0.1:1"),
+        ("etcd.endpoints", "http://127.0.0.1:1"),
+    ];
     let all: Vec<_> = servers.iter().chain(overrides).map(|(key, value)| (*key, (*value).to_owned())).collect();
     Config::load_with(None, &all).expect("a configuration")
 }

@@ -1,8 +1,8 @@
 //! The ceilings that need no HTTP: the rate at which several clients, each with a task of its own, do the same work.
 //!
 //! The ceiling of a lock is the rate of one uncontended client, which takes the lock, runs the section and releases. The ceiling
-//! of `redis-lock` uses the lock itself. The ceiling of `zk-lock` does the least that any lock in ZooKeeper must do: it makes a
-//! numbered node and deletes it, and does not list the other nodes. A lock lets one in at a time, so waiters cannot make the
+//! of `redis-lock` and `etcd-lock` uses the lock itself. The ceiling of `zk-lock` does the least that any lock in ZooKeeper must do: it
+//! makes a numbered node and deletes it, and does not list the other nodes. A lock lets one in at a time, so waiters cannot make the
 //! section faster. But in ZooKeeper waiters make their nodes while one is inside, which the one client does afterwards. So there
 //! the ratio may be above 1.
 
@@ -30,7 +30,8 @@ const MEASURED_TIME: Duration = Duration::from_secs(1);
 const CONNECTION_TIMEOUT: Duration = Duration::from_secs(30);
 /// Time limit for the lock; nobody else takes it, so only a server that hangs reaches the limit.
 const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(30);
-/// ZooKeeper's session timeout; the session must outlive the loads between two measurements, also on a busy machine.
+/// ZooKeeper's session timeout, and the lease in etcd; the session must outlive the loads between two measurements, also on a busy
+/// machine.
 const SESSION_TIMEOUT: Duration = Duration::from_secs(30);
 /// Prefix of the bench's keys in Redis, apart from those of the instances.
 pub(super) const PREFIX: &str = "oversell-bench:";
@@ -57,6 +58,8 @@ pub(super) enum BareWork {
     ForUpdate,
     /// Lock, section and unlock in Redis.
     RedisLock,
+    /// Lock, section and unlock in etcd.
+    EtcdLock,
     /// Makes a numbered node of ZooKeeper, runs the section, deletes the node.
     ZkNode,
     /// `INCR` of a key in Redis.
@@ -72,7 +75,7 @@ impl BareWork {
     const fn workers(self) -> &'static [usize] {
         match self {
             Self::Update | Self::ForUpdate => &[10, 30, 100],
-            Self::RedisLock | Self::ZkNode => &[1],
+            Self::RedisLock | Self::EtcdLock | Self::ZkNode => &[1],
             Self::Incr | Self::Id | Self::Ids => &[100],
         }
     }
@@ -81,7 +84,7 @@ impl BareWork {
     pub(super) const fn name(self) -> Bilingual {
         let (zh, en) = match self {
             Self::Update | Self::ForUpdate => ("不经 HTTP 的同样 SQL", "the same SQL without HTTP"),
-            Self::RedisLock => ("一个客户端，没有别人", "one client, nobody else"),
+            Self::RedisLock | Self::EtcdLock => ("一个客户端，没有别人", "one client, nobody else"),
             Self::ZkNode => ("一个客户端：建节点、临界区、删节点", "one client: create, section, delete"),
             Self::Incr => ("只有 INCR", "INCR alone"),
             Self::Id => ("编号，逐个", "ids, one by one"),
@@ -112,6 +115,7 @@ impl Ceilings {
                 ("redis.url", at.first_redis().to_owned()),
                 ("redis.prefix", PREFIX.into()),
                 ("zookeeper.connect", at.zookeeper.connect.clone()),
+                ("etcd.endpoints", at.etcd.iter().map(|node| node.url.as_str()).collect::<Vec<_>>().join(",")),
             ])?;
             let zookeeper = Client::connector()
                 .with_session_timeout(SESSION_TIMEOUT)
@@ -178,6 +182,11 @@ impl Ceilings {
             }
             BareWork::RedisLock => {
                 let guard = ctx.redis.lock("lock").acquire(ACQUIRE_TIMEOUT).await?;
+                self.run_section(conn).await?;
+                guard.release().await?;
+            }
+            BareWork::EtcdLock => {
+                let guard = ctx.etcd(SESSION_TIMEOUT)?.lock(DIRECTORY).acquire(ACQUIRE_TIMEOUT).await?;
                 self.run_section(conn).await?;
                 guard.release().await?;
             }

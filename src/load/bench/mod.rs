@@ -110,9 +110,13 @@ pub async fn run(args: Args, at: Option<Addresses>, starts: Vec<Duration>, stop:
         Some(at) => at,
         None => Addresses::read_running_lab(&args.lab_json)?,
     };
-    let works = measurements();
+    let has_etcd = !at.etcd.is_empty();
+    let works = measurements(has_etcd);
     let slugs: Vec<_> = works.iter().filter_map(|work| work.strategy()).collect();
     check(&at.http, Registry::Strategies, &slugs).await?;
+    if !has_etcd {
+        say!("{}", localized!("没有 etcd，不测 etcd-lock", "left out, without etcd: etcd-lock"));
+    }
     let conditions = Conditions::read(Some(&at)).await;
     // The keys come first, while this process is small.
     let keys = keys::measure_keys(at.first_redis()).await?;
@@ -206,7 +210,7 @@ impl Rounds {
     /// The figures of all thresholds.
     fn figures(&self) -> Vec<BenchResult> {
         let mut figures = Vec::new();
-        for threshold in thresholds() {
+        for threshold in thresholds().filter(|threshold| self.0.contains_key(&threshold.measured)) {
             figures.push(self.ratio_of(&threshold));
             if let Work::Wait(slug, _) = threshold.measured {
                 figures.extend(self.figures_of_lock(slug, threshold.bounded_by));

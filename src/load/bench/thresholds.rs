@@ -62,7 +62,7 @@ macro_rules! thresholds {
 }
 
 /// The thresholds for strategies.
-const SALES: [Threshold; 7] = thresholds! {
+const SALES: [Threshold; 8] = thresholds! {
     Sell("single-update"), Bare(BareWork::Update), Goal::Ratio(0.6),
         "一行：提交要等前一个；HTTP 也占核", "one row: each commit waits for the one before; HTTP shares the cores";
     Sell("single-update-merged"), Bare(BareWork::Update), Goal::Ratio(1.0),
@@ -77,6 +77,8 @@ const SALES: [Threshold; 7] = thresholds! {
         "一次一个：加锁、两条语句、解锁", "one at a time: lock, two statements, unlock";
     Wait("zk-lock", WAITERS[1]), Bare(BareWork::ZkNode), Goal::Ratio(0.8),
         "一次一个，各写 ZooKeeper 两次", "one at a time, each with two writes of ZooKeeper";
+    Wait("etcd-lock", WAITERS[1]), Bare(BareWork::EtcdLock), Goal::Ratio(0.9),
+        "一次一个，各写 etcd 三次", "one at a time, each with three writes of etcd";
 };
 
 /// The thresholds for global ids.
@@ -117,10 +119,11 @@ pub(super) fn thresholds() -> impl Iterator<Item = Threshold> {
     SALES.into_iter().chain(order_thresholds()).chain(IDS)
 }
 
-/// The measurements of a round: every ceiling next to the strategy that it bounds, and each lock with all numbers of waiters.
-pub(super) fn measurements() -> Vec<Work> {
+/// The measurements of a round: every ceiling next to the strategy that it bounds, and each lock with all numbers of waiters;
+/// those of etcd only with `etcd`.
+pub(super) fn measurements(etcd: bool) -> Vec<Work> {
     let mut all = Vec::new();
-    for threshold in thresholds() {
+    for threshold in thresholds().filter(|threshold| etcd || threshold.ceiling != Work::Bare(BareWork::EtcdLock)) {
         all.push(threshold.ceiling);
         match threshold.measured {
             Work::Wait(slug, _) => all.extend(WAITERS.map(|waiters| Work::Wait(slug, waiters))),

@@ -13,12 +13,15 @@ use super::{
     target::Registry,
     terminal::rate,
 };
-use crate::stock::{self, Strategy};
+use crate::{
+    server::Server,
+    stock::{self, Strategy},
+};
 use oversell_lab::{
     addresses::Addresses,
     terminal::{
         chinese::localized,
-        failure::Failure,
+        failure::{Failure, unusable_localized},
         stdout::{Output, Outputs, say},
     },
 };
@@ -91,8 +94,19 @@ pub async fn run(args: Args, at: Option<Addresses>, stop: CancellationToken) -> 
 /// Measures the ceiling of each target, and then each strategy on each target.
 async fn compare(args: &Args, at: Option<Addresses>, stop: &CancellationToken) -> Result<Measurement, Failure> {
     let strategies = args.strategies();
-    let slugs: Vec<_> = strategies.iter().map(|strategy| strategy.slug).collect();
+    let mut slugs: Vec<_> = strategies.iter().map(|strategy| strategy.slug).collect();
     let setup = args.how.set_up(at, Registry::Strategies, &slugs).await?;
+    if !setup.without_server.is_empty() {
+        let named = setup.without_server.join(", ");
+        if args.names_strategies() {
+            return Err(unusable_localized!(
+                "{named} 要用 etcd，那里没有：用 oversell lab --etcd 1 启动",
+                "{named} need etcd, and there is none: start the lab with `oversell lab --etcd 1`"
+            ));
+        }
+        say!("{}", localized!("没有 etcd，不测 {named}", "left out, without etcd: {named}"));
+        slugs.retain(|slug| !setup.without_server.iter().any(|absent| absent == slug));
+    }
     let threads = args.threads as usize;
     let mut ceilings = Vec::new();
     for (name, base) in &setup.targets {
@@ -106,6 +120,16 @@ async fn compare(args: &Args, at: Option<Addresses>, stop: &CancellationToken) -
 }
 
 impl Args {
+    /// Whether a chosen strategy needs etcd.
+    pub fn needs_etcd(&self) -> bool {
+        self.strategies().iter().any(|strategy| strategy.spec.needs.contains(&Server::Etcd))
+    }
+
+    /// Whether the strategies are named one by one.
+    pub fn names_strategies(&self) -> bool {
+        !self.strategies.is_empty()
+    }
+
     /// The strategies that the options choose: those named, all but a student's lock, those of the course, or the default nine.
     fn strategies(&self) -> Vec<&'static Strategy> {
         let wanted = |s: &&Strategy| match self {

@@ -13,7 +13,7 @@ import { formatAddress, isOneBuyer } from '../page/address.js';
 /** @typedef {import('./course.js').Strategy} Strategy */
 
 /** @type {Record<string, string>} */
-const SERVERS = { mysql: 'MySQL', redis: 'Redis', zookeeper: 'ZooKeeper' };
+const SERVERS = { mysql: 'MySQL', redis: 'Redis', zookeeper: 'ZooKeeper', etcd: 'etcd' };
 
 /** Strategies whose lock one can edit as scripts. */
 const HAS_SCRIPTS = /^(redis-setnx|redis-reentrant$|redis-watchdog$|mine$)/;

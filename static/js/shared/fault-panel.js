@@ -17,7 +17,7 @@ import { currentLanguage, errorText, t } from './language.js';
 
 const REFRESH_MS = 2000;
 /** An instance has a button to be cut off from each of these. */
-const MAIN_SERVERS = ['mysql', 'redis', 'zookeeper'];
+const MAIN_SERVERS = ['mysql', 'redis', 'zookeeper', 'etcd'];
 
 /** @type {Lab | null} */
 let lab = null;

@@ -93,6 +93,7 @@ const REASONS = [
   [/^the instance at (\S+) did not play its actor: (.*)$/s, (at, why) => `实例 ${at} 没有应答${because(why)}`],
   [/^(\S+) is not available: (.*)$/s, (server, why) => `${server} 不可用${because(why)}`],
   [/^(\S+) is not available$/, (server) => `${server} 不可用`],
+  [/^there is no etcd here: .*$/, () => '这里没有 etcd：装上它（Debian 软件包 etcd-server），用 oversell lab --etcd 1 启动，或者设置 etcd.endpoints'],
   [/^(\S+) did not answer a write; its outcome is unknown: (.*)$/s, (server, why) => `${server} 没有应答一次写入，不知道写成了没有${because(why)}`],
   // In brackets are the server's own words.
   [/^(\S+) refuses this: (.*) \(.*\)$/s, (server, why) => `${server} 拒绝了${because(why)}`],
@@ -134,6 +135,8 @@ const REASONS = [
   [/^it is still reading its file$/, () => '它还在载入数据文件'],
   [/^it cannot write its file, and takes no writes$/, () => '它写不了数据文件，不接受写入'],
   [/^it is full \(maxmemory\)$/, () => '内存满了（maxmemory）'],
+  [/^it is full: its quota is used up; .*$/, () => '配额用完了：压缩，整理碎片，再解除告警（alarm disarm）'],
+  [/^it has no leader$/, () => '没有 Leader'],
   [/^it is a replica, and takes no writes$/, () => '它是从节点，不接受写入'],
 
   [/^(\S+) is not allowed: a script has .*$/s, (word) => `不能用 ${word}：脚本里只有 redis.call、ARGV、tonumber、tostring、if、and、or、not、return、整数和自己的局部变量，没有循环，没有函数`],

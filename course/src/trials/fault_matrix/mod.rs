@@ -51,8 +51,10 @@ enum Fault {
     None,
     /// `kill -9`, then a start.
     Kill,
-    /// SIGSTOP, then SIGCONT.
+    /// SIGSTOP, then SIGCONT, below the session of ZooKeeper.
     Pause,
+    /// The same for longer than a session or lease.
+    Standstill,
     /// Cut off from the instances, then connected again; a Redis with Sentinels is cut off from its group instead.
     Cut,
     /// A planned fail-over to another server.
@@ -65,6 +67,7 @@ impl Fault {
             Self::None => Bilingual::of("无", "none"),
             Self::Kill => Bilingual::of("被杀", "killed"),
             Self::Pause => Bilingual::of("停顿", "paused"),
+            Self::Standstill => Bilingual::of("停顿 15 s", "paused for 15 s"),
             Self::Cut => Bilingual::of("断开", "cut off"),
             Self::Promote => Bilingual::of("计划内切换", "planned fail-over"),
         }
@@ -73,6 +76,8 @@ impl Fault {
 
 /// The faults that every server can have.
 const COMMON_FAULTS: &[Fault] = &[Fault::None, Fault::Kill, Fault::Pause, Fault::Cut];
+/// The faults of a single server that keeps sessions or leases.
+const FAULTS_WITH_STANDSTILL: &[Fault] = &[Fault::None, Fault::Kill, Fault::Pause, Fault::Standstill, Fault::Cut];
 /// The strategies that sell from MySQL.
 const STRATEGIES_IN_MYSQL: &[&str] = &[
     "single-update",
@@ -88,9 +93,11 @@ const STRATEGIES_IN_MYSQL: &[&str] = &[
 const STRATEGIES_IN_REDIS: &[&str] = &["redis-script", "script-stream", "redis-lock", "redis-fenced"];
 /// The strategies that depend on ZooKeeper.
 const STRATEGIES_IN_ZOOKEEPER: &[&str] = &["zk-lock", "zk-fenced"];
+/// The strategies that depend on etcd.
+const STRATEGIES_IN_ETCD: &[&str] = &["etcd-lock", "etcd-fenced"];
 
 /// All engines. Engines with the same lab are neighbours, so that it is started once.
-static ENGINES: [Engine; 7] = [
+static ENGINES: [Engine; 8] = [
     Engine {
         id: "mysql",
         title: Bilingual::of("一个 MariaDB", "One MariaDB"),
@@ -112,7 +119,7 @@ static ENGINES: [Engine; 7] = [
         title: Bilingual::of("一个 ZooKeeper", "One ZooKeeper"),
         lab: SINGLE_SERVERS,
         breaks: BrokenServer::ZooKeeper,
-        faults: COMMON_FAULTS,
+        faults: FAULTS_WITH_STANDSTILL,
         strategies: STRATEGIES_IN_ZOOKEEPER,
     },
     Engine {
@@ -156,9 +163,19 @@ static ENGINES: [Engine; 7] = [
         faults: COMMON_FAULTS,
         strategies: STRATEGIES_IN_ZOOKEEPER,
     },
+    Engine {
+        id: "etcd",
+        title: Bilingual::of("一个 etcd，租约 5 s：`--etcd 1`", "One etcd, leases of 5 s: `--etcd 1`"),
+        lab: SINGLE_ETCD,
+        breaks: BrokenServer::Etcd,
+        faults: FAULTS_WITH_STANDSTILL,
+        strategies: STRATEGIES_IN_ETCD,
+    },
 ];
 /// The options of a lab with one server of each kind.
 const SINGLE_SERVERS: &str = "--instances 0,0,0 --redis-ports 0 --links";
+/// The same with etcd.
+const SINGLE_ETCD: &str = "--instances 0,0,0 --redis-ports 0 --links --etcd 1";
 // The ids of the engines that rules treat apart.
 const GALERA_EACH_ID: &str = "galera-each";
 const SENTINELS_ID: &str = "sentinels";
@@ -174,8 +191,8 @@ impl Engine {
     fn must_be_noticed(&self, fault: Fault) -> bool {
         match fault {
             Fault::None | Fault::Promote => false,
-            Fault::Cut => self.lab == SINGLE_SERVERS,
-            Fault::Kill | Fault::Pause => self.id != ENSEMBLE_ID,
+            Fault::Cut => [SINGLE_SERVERS, SINGLE_ETCD].contains(&self.lab),
+            Fault::Kill | Fault::Pause | Fault::Standstill => self.id != ENSEMBLE_ID,
         }
     }
 
@@ -416,6 +433,7 @@ mod tests {
                     BrokenServer::MySql => "mysql",
                     BrokenServer::Redis => "redis",
                     BrokenServer::ZooKeeper => "zookeeper",
+                    BrokenServer::Etcd => "etcd",
                 };
                 assert!(needs.iter().any(|server| server.name() == hit), "{slug}");
             }

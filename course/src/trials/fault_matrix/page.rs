@@ -33,7 +33,7 @@ const HEAD: Bilingual = Bilingual::of("# 故障矩阵
 - **未知**：不知道做了没有；括号里是至少做了几个。**停**：最长多久没有卖出一件，秒。
 - **承诺**：`每件一次` 不丢不重，也不会凭空少；`无` 表示这种故障下不作承诺。未兑现的用粗体写出，`oversell faults` 的退出码就是 1。不管承诺什么，修好以后都要接着卖。
 - `safe` 的策略在任何故障下都承诺每件一次，只有数据在 Redis 里的（`redis-script`、`script-stream`）例外：有从节点时，被提升的从节点可能没有最后几件。带租约的锁只在没有故障时
-  承诺；每个节点都写的集群上的 `GET_LOCK`，没有故障也不承诺。
+  承诺：ZooKeeper 停顿 8 秒还不到会话的 10 秒，停顿 15 秒就可能让从未停顿的持有者会话过期，`zk-lock` 一件卖两次，`zk-fenced` 拒绝；etcd 的租约是 5 秒；每个节点都写的集群上的 `GET_LOCK`，没有故障也不承诺。
 - 有 Sentinel 时，旧主节点变成从节点，故障才算过去：在那之前写给它的都会丢。*断开*的是主节点和从节点、Sentinel 之间，实例照样连得上它。
 - 被杀和停顿，只有一台服务器时还有断开，每种策略都必须感觉得到：至少 1 秒没有卖出，或者有请求被拒、结果未知；三台 ZooKeeper 则要在修好之前有另一台当选。否则这次运行不算数。别的几格可以什么也没感觉到：实例这时可能连着另一台。
 ", "# The fault matrix
@@ -51,7 +51,8 @@ and mended after 8 s; then each strategy sells 20 pieces more.
   stands in bold, and `oversell faults` exits with 1. Whatever it promises, a strategy must sell again once the fault is mended.
 - What is `safe` promises each once under every fault, but for what is in Redis (`redis-script`, `script-stream`) where it has replicas:
   the one that is promoted may lack the last sales. A lock with a lease promises it only while nothing breaks, and `GET_LOCK` on a
-  cluster whose nodes all write not even then.
+  cluster whose nodes all write not even then. Paused for 8 s, ZooKeeper stays below its session of 10 s; paused for 15 s, it may end the
+  session of a holder that was never paused, and `zk-lock` sells a piece twice, which `zk-fenced` refuses. The leases of etcd are of 5 s.
 - With Sentinels a fault is over once the primary that was follows: until then it takes writes, which are lost. *Cut off* is the primary from replicas and Sentinels: the instances still reach it.
 - A server that is killed or paused, and the only one where it is cut off, must be felt by every strategy: 1 s without a sale, or requests that are
   refused or unknown. Of three ZooKeeper servers another one must lead before the first is mended. Else the run counts for nothing. Other

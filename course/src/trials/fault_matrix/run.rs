@@ -13,7 +13,11 @@ use tokio::time::{sleep, timeout};
 
 /// The part of the query that has each purchase hold its lock for 10 ms, so that others must wait, and wait 3 s at most.
 const HOLD_AND_WAIT: &str = "&hold_ms=10&wait_ms=3000";
-/// How long a fault lasts: longer than the other servers wait before they go on without the broken one.
+/// The same with a lease of 5 s, shorter than a standstill.
+const WITH_SHORT_LEASE: &str = "&hold_ms=10&wait_ms=3000&lease_ms=5000";
+/// How long a standstill lasts: longer than a session of ZooKeeper (10 s).
+const STANDSTILL_DURATION: Duration = Duration::from_secs(15);
+/// How long other faults last: longer than the other servers wait before they go on without the broken one.
 const FAULT_DURATION: Duration = Duration::from_secs(8);
 /// The length of a run without a fault: long enough for many sales of each strategy.
 const HEALTHY_DURATION: Duration = Duration::from_secs(4);
@@ -66,7 +70,8 @@ pub(super) async fn run(own: &OwnLab, engine: &'static Engine, fault: Fault) -> 
         on.inject_fault(Action::Start, &instance.name).await?;
     }
     wait_until_all_ready(on).await?;
-    let tried = engine.strategies.iter().map(|slug| Buyers::new(on, slug, HOLD_AND_WAIT));
+    let query = if engine.breaks == BrokenServer::Etcd { WITH_SHORT_LEASE } else { HOLD_AND_WAIT };
+    let tried = engine.strategies.iter().map(|slug| Buyers::new(on, slug, query));
     let tried = try_join_all(tried).await?;
     let all_sell = async |since| {
         let sold = tried.iter().map(|one| one.purchases.wait_for_sales(since, RECOVERY_TIMEOUT));
@@ -102,9 +107,9 @@ pub(super) async fn run(own: &OwnLab, engine: &'static Engine, fault: Fault) -> 
     Ok(FaultRun { engine: engine.id.to_owned(), fault, cells })
 }
 
-/// Injects the fault, mends it after [`FAULT_DURATION`], and, if Sentinels lead, waits until the old primary is a replica. A leader of
-/// ZooKeeper that was killed or paused is mended only once there is another one. A planned fail-over is not mended;
-/// [`Fault::None`] only waits for [`HEALTHY_DURATION`].
+/// Injects the fault, mends it after [`FAULT_DURATION`] or [`STANDSTILL_DURATION`], and, if Sentinels lead, waits until the old primary
+/// is a replica. A leader of ZooKeeper that was killed or paused is mended only once there is another one. A planned fail-over is not
+/// mended; [`Fault::None`] only waits for [`HEALTHY_DURATION`].
 async fn break_and_mend(own: &OwnLab, breaks: BrokenServer, fault: Fault) -> Result<(), NoVerdict> {
     let on = &own.cluster;
     let (does, mends) = match fault {
@@ -122,7 +127,7 @@ async fn break_and_mend(own: &OwnLab, breaks: BrokenServer, fault: Fault) -> Res
             return wait_until_replica(&leads.1).await;
         }
         Fault::Kill => (Action::Kill, Action::Start),
-        Fault::Pause => (Action::Pause, Action::Resume),
+        Fault::Pause | Fault::Standstill => (Action::Pause, Action::Resume),
         Fault::Cut => (Action::Cut, Action::Mend),
     };
     let is_ensemble = on.servers()?.zookeeper.connect.contains(',');
@@ -132,7 +137,7 @@ async fn break_and_mend(own: &OwnLab, breaks: BrokenServer, fault: Fault) -> Res
         _ => None,
     };
     on.inject_fault(does, &server).await?;
-    sleep(FAULT_DURATION).await;
+    sleep(if fault == Fault::Standstill { STANDSTILL_DURATION } else { FAULT_DURATION }).await;
     if breaks == BrokenServer::ZooKeeper && is_ensemble && does != Action::Cut {
         // Buyers may not notice the election: require a new leader, or nothing was broken.
         own.wait_for_leader_and_followers(&server).await?;

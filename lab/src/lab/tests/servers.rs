@@ -1,6 +1,7 @@
 //! What the servers of a lab may do, what they keep, and what the instances print.
 
 use super::*;
+use crate::clients::http_client::{Answer, Ask, client};
 use crate::lab::{
     mysql::{MySql, MySqlProgram},
     server::Server,
@@ -84,6 +85,42 @@ async fn only_the_main_redis_keeps_its_data_over_restart_and_kill() {
         assert_eq!(kept, [Some(value), None]);
     }
     lab.stop().await;
+}
+
+/// `kv` of etcd's gateway at this node; keys and values are base64.
+async fn ask_etcd(url: &str, call: &str, body: &'static str) -> serde_json::Value {
+    let request = client().post(format!("{url}/v3/kv/{call}")).body(body);
+    request.answer().await.and_then(Answer::success).and_then(|answer| answer.json()).unwrap()
+}
+
+/// A lab without the option has none: neither an address nor a member.
+#[tokio::test]
+async fn etcd_is_there_where_it_is_asked_for_and_keeps_its_data() {
+    let mut lab = start(Options { etcd: 3, ..only_parts(&[Part::Etcd]) }).await;
+    let urls: Vec<String> = lab.addresses().etcd.iter().map(|node| node.url.clone()).collect();
+    assert_eq!(urls.len(), 3);
+    assert!(lab.addresses().versions["etcd"].starts_with("etcd 3."), "{:?}", lab.addresses().versions);
+    ask_etcd(&urls[0], "put", r#"{"key": "c3RvY2s=", "value": "NTAwMA=="}"#).await;
+    let leader = lab.etcd_leader().await.unwrap();
+    lab.kill(&leader).await.unwrap();
+    let deadline = Instant::now() + TEST_TIMEOUT;
+    while lab.etcd_leader().await.is_none_or(|next| next == leader) {
+        assert!(Instant::now() < deadline, "no other node leads");
+    }
+    lab.restart(&leader).await.unwrap();
+    for url in &urls {
+        let kept = ask_etcd(url, "range", r#"{"key": "c3RvY2s="}"#).await;
+        assert_eq!(kept["kvs"][0]["value"], "NTAwMA==", "{url}");
+    }
+    // Two of three are no majority: the third only listens.
+    for node in ["etcd", "etcd-2", "etcd-3"] {
+        lab.kill(node).await.unwrap();
+    }
+    lab.restart("etcd-3").await.unwrap();
+    lab.stop().await;
+    let without = start(only_parts(&[Part::Etcd])).await;
+    assert!(without.addresses().etcd.is_empty() && without.pid("etcd").is_none());
+    without.stop().await;
 }
 
 #[tokio::test]
