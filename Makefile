@@ -88,8 +88,6 @@ soak: install browser $(NODE_MODULES) $(PEERS) $(KAZOO) $(GO_PEER) package ## wh
 	OVERSELL_SOAK=1 cargo test --workspace --test main --locked
 	OVERSELL_SOAK=1 node --test --test-reporter=spec --test-concurrency=2 tests/page/*.group.mjs
 	cargo test --workspace --test interop --locked
-	cargo test -p oversell --lib --locked -- --ignored make_docs_writes_the_document
-	scripts/clients target/docs/openapi.json
 	$(TARGET)/debug/oversell course --lab --json target/course.json
 	$(TARGET)/debug/oversell course --lab --twins --json target/twins.json
 	$(TARGET)/debug/oversell faults --json target/faults.json
@@ -121,8 +119,8 @@ check: rust linters $(NODE_MODULES) ## formatting, clippy, scripts, JavaScript, 
 	else echo 'cargo-deny is not installed (cargo install --locked cargo-deny): licences, sources and advisories of dependencies not checked'; fi
 
 # A linter that is one program and knows undefined names, unused code, and imports of what is not exported; beside it
-# the compiler that checks the types in comments, puppeteer-core, by which the tests drive a browser, and axe-core, by which they
-# look whether everybody can use the page.
+# the compiler that checks the types in comments, puppeteer-core, by which the tests drive a browser, axe-core, by which they
+# look whether everybody can use the page, and two programs that generate clients of the API.
 $(NODE_MODULES): package-lock.json
 	npm ci --silent --no-audit --no-fund
 	touch $@

@@ -7,7 +7,7 @@ use std::{fmt::Display, time::Instant};
 use tokio::sync::watch;
 use utoipa::{
     ToSchema,
-    openapi::{ObjectBuilder, RefOr, Schema, Type, schema::SchemaType},
+    openapi::{ObjectBuilder, RefOr, Schema, schema::SchemaType},
 };
 
 /// One thing that happened.
@@ -71,10 +71,9 @@ impl ReplayEvent {
     }
 }
 
-/// The schema of [`ReplayEvent::value`].
+/// The schema of [`ReplayEvent::value`], without a type: generators for Go know none of several types.
 fn value_schema() -> RefOr<Schema> {
-    let kinds = [Type::String, Type::Integer, Type::Object];
-    let value = ObjectBuilder::new().schema_type(SchemaType::from_iter(kinds));
+    let value = ObjectBuilder::new().schema_type(SchemaType::AnyValue);
     let description = "What it had, as text: a count, a reason, a queue; the token of a row that refuses it, as a number; two languages for a step";
     value.description(Some(description)).examples(["5000"]).into()
 }

@@ -221,11 +221,11 @@ fn set_error_body(status: &str, response: &mut Response) {
 
 /// The document with each `default` and `example` in the schema of its value. utoipa puts it into a second schema, of an object,
 /// which no number fits. A tuple is a list of its one type there, since few readers know `prefixItems`.
-/// Never panics: what was a document is one still.
-pub(super) fn with_defaults(api: &Document) -> Document {
+/// It is JSON, since utoipa reads no schema without a type.
+pub(super) fn with_defaults(api: &Document) -> Value {
     let mut api = serde_json::to_value(api).expect("a document is JSON");
     join_defaults(&mut api);
-    serde_json::from_value(api).expect("it is a document still")
+    api
 }
 
 /// Joins each `allOf` of a schema and a default or an example into one schema, at any depth.
@@ -258,6 +258,6 @@ fn join_defaults(value: &mut Value) {
     }
 }
 
-pub(super) fn ui(api: Document) -> SwaggerUi {
-    SwaggerUi::new("/docs").url("/openapi.json", api)
+pub(super) fn ui(api: Value) -> SwaggerUi {
+    SwaggerUi::new("/docs").external_url_unchecked("/openapi.json", api)
 }

@@ -61,7 +61,8 @@ describe("the class's page where an instance is killed", () => {
     const tab = await openLesson(suite, '2.10.6');
     await sendVisitors(tab, '/test/semaphore', namesOf('同学', 3), 60_000);
     await tab.waitForText('#state', /里面 3 人，空着 0 个，等着 0 人/);
-    // Visitors are sent in turn: each has printed a line inside, and the page hears of them through the first instance.
+    // Visitors are sent in turn: each prints a line inside, which may come after the news that it is there.
+    await tab.waitForCount('#consoles li:not(.dim)', 3);
     const [first, , killed] = suite.at.instances;
     const there = await tab.count(`#consoles [data-instance="${killed.name}"] li:not(.dim)`);
     assert.ok(there >= 1 && there <= 3, `${there} are inside at ${killed.name}`);
@@ -252,7 +253,8 @@ describe("the class's page", () => {
     await tab.waitForText('#state', /栅栏关着/);
     await pressAction(tab, 'wait-5');
     await tab.waitForText('#state', /等着 5 人/);
-    assert.equal(await tab.count('#lanes [data-kind=dot]'), 1, 'the barrier was set, and nobody went through');
+    // The barrier was set, and nobody went through.
+    await tab.waitForCount('#lanes [data-kind=dot]', 1);
     await pressAction(tab, 'remove');
     await tab.waitForCount('#lanes [data-kind=dot]', 7);
     await tab.screenshot('class-barrier');

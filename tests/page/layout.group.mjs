@@ -1,4 +1,5 @@
-/** The layouts of the races, and a run of one's own. */
+/** The layouts of the races, a run of one's own, and clients that are generated. */
 
+import './clients.test.mjs';
 import './layout.test.mjs';
 import './live.test.mjs';

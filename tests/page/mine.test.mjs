@@ -118,8 +118,9 @@ async function fillStage(tab, section) {
 /** The grades of a stage of the course. @param {Tab} tab @param {string} section */
 async function gradeStage(tab, section) {
   await fillStage(tab, section);
+  // From the press to the end of its grading the button is disabled; the grades before may have been said in the same words.
   await tab.press('#grade');
-  await tab.waitForText('#said', /正在打分/);
+  await tab.waitForElement('#grade[aria-disabled=false]');
   await tab.waitForText('#said', /^通过/);
   return tab.evaluate(() => Object.fromEntries([...document.querySelectorAll('#grades > li')].map(({ id, className }) => [id, className])));
 }

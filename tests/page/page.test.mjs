@@ -112,6 +112,7 @@ describe('the page', () => {
     });
     await tab.page.goto(`${suite.at.http}/#/1.5?target=one`, { waitUntil: [] });
     await tab.waitForElement('body:not([data-first]) #buy-two');
+    await waitUntil(() => held.length > 0, 'the page asks for the health');
     assert.equal(await tab.count('#buy[aria-disabled=false], #buy-two[aria-disabled=false], #reset[aria-disabled=false]'), 0);
     assert.equal(held.length, 1);
     holds = false;

@@ -9,7 +9,7 @@ import process from 'node:process';
 import { describe, it } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { QUESTIONS } from '../../static/js/race/questions.js';
-import { modelOf } from '../../static/js/timeline/model.js';
+import { modelOf, withoutQueue } from '../../static/js/timeline/model.js';
 import { addEvent, emptyRecording } from '../../static/js/timeline/player.js';
 import { stateAt } from '../../static/js/timeline/state-at-moment.js';
 import { languages } from '../../static/js/words/all.js';
@@ -110,6 +110,9 @@ describe('the model of a race', () => {
     }
     // Who stands in the queue of replays is told so at once.
     assert.equal(at(modelOf([step(0, '排队：前面还有 1 个重演')], 9, 1, { live: true })).length, 1);
+    // Its wait there is not a part of the picture.
+    const played = withoutQueue([step(5, '排队：前面还有 2 个重演'), step(60, '排队：前面还有 1 个重演'), step(65, 'A 读'), { t_us: 66, actor: 'A', event: 'read', value: '5' }]);
+    assert.deepEqual(played.map(({ t_us, actor }) => [t_us, actor]), [[5, 'step'], [6, 'A']]);
     // Who waits gets in as the other one releases, which may be told before the caption.
     const next = [step(0, 'A 释放锁'), { t_us: 100, actor: 'B', event: 'locked' }, { t_us: 110, actor: 'A', event: 'released' }, step(120, 'B 才进来'), { t_us: 9_000, actor: 'B', event: 'done' }];
     assert.deepEqual(at(modelOf(next.slice(0, 4), 0, 1, { live: true })), [[110, 'A 释放锁'], [120, 'B 才进来']]);

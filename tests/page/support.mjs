@@ -40,7 +40,7 @@ export const describeInSoak = SOAK ? describe : describe.skip;
 /** All with `OVERSELL_SOAK=1`; else each fourth. @template T @param {T[]} all @returns {T[]} */
 export const sample = (all) => (SOAK ? all : all.filter((_, n) => n % 4 === 0));
 
-const TARGET = resolve(fileURLToPath(new URL('../..', import.meta.url)), process.env.CARGO_TARGET_DIR ?? 'target');
+export const TARGET = resolve(fileURLToPath(new URL('../..', import.meta.url)), process.env.CARGO_TARGET_DIR ?? 'target');
 export const PROGRAM = join(TARGET, 'debug/oversell');
 const AXE = createRequire(import.meta.url).resolve('axe-core/axe.min.js');
 /** Debian's Chromium without a window system, which is much faster; without it, Chrome. */

@@ -4,7 +4,7 @@ use crate::http::routes::prelude::*;
 use crate::seckill::id_worker::{self, Id};
 use utoipa::{
     PartialSchema,
-    openapi::{ObjectBuilder, RefOr, Schema, Type, schema::SchemaType},
+    openapi::{ObjectBuilder, RefOr, Schema, schema::SchemaType},
 };
 
 /// The most characters of a prefix, which becomes a part of a key in Redis.
@@ -31,11 +31,11 @@ pub(in crate::http) enum Ids {
 }
 
 impl PartialSchema for Ids {
-    /// Without fields: Java's generated clients do not compile with an object or a list of it.
+    /// Without a type: generated clients of Java and Go do not compile with an object or a list of it.
     fn schema() -> RefOr<Schema> {
         let one = serde_json::json!({"id": "662539205509742593", "seconds": 154_259_397, "count": 1, "date": "2026:11:21"});
-        let ids = ObjectBuilder::new().schema_type(SchemaType::from_iter([Type::Object, Type::Array])).examples([one]);
-        ids.description(Some("Id, seconds, count and date; with `count` a list of them")).into()
+        let ids = ObjectBuilder::new().schema_type(SchemaType::AnyValue).examples([one]);
+        ids.description(Some("An object with id, seconds, count and date; with `count` a list of them")).into()
     }
 }
 

@@ -43,7 +43,7 @@ pub(super) fn router(app: &AppState) -> Router {
     let routes = routes
         .with_state(app.clone())
         // /openapi.json and /docs
-        .merge(page::with_docs_policy(openapi::ui(api).into()))
+        .merge(page::with_docs_policy(openapi::ui(openapi::with_defaults(&api)).into()))
         // / and the files of the page
         .fallback(page::serve_file.layer(CompressionLayer::new()));
     let service = middleware::with_middleware(app, routes, operating.with_state(app.clone()));
@@ -144,7 +144,7 @@ pub(super) fn documented(app: &AppState) -> (Router<AppState>, Router<AppState>,
     api.merge(rest);
     openapi::complete(&mut api);
     let refuse_unread = form::refuse_unread(&mut api);
-    (routes.layer(refuse_unread.clone()), operating.layer(refuse_unread), openapi::with_defaults(&api))
+    (routes.layer(refuse_unread.clone()), operating.layer(refuse_unread), api)
 }
 
 /// A route of the course, which takes a piece or a lock with GET: HEAD, which must have no effect, is refused like every

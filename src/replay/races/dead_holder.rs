@@ -24,7 +24,7 @@ pub(super) const RACE: Race = Race {
     flaw: Variant {
         act: Act::Strategy("redis-setnx"),
         steps: &[
-            say("B 在等", "B waits"),
+            say("B 等待", "B waits"),
             B.impatient().stops_at(Point::Refused),
             LeaseTimePasses,
             say("这个键没有过期时间：B 再等也没用", "the key has no lease: B waits for nothing"),
@@ -36,7 +36,7 @@ pub(super) const RACE: Race = Race {
     cured: Variant {
         act: Act::Strategy("redis-setnx-ttl"),
         steps: &[
-            say("B 在等", "B waits"),
+            say("B 等待", "B waits"),
             B.stops_at(Point::Refused),
             say("租约到期，锁自己没了", "the lease ends, and the lock is gone by itself"),
             LeaseEnds,

@@ -28,7 +28,7 @@ pub(super) const RACE: Race = Race {
         LeaseEnds,
         say("B 拿到锁，也读", "B takes the lock, and reads too"),
         B.stops_at(Point::Read),
-        say("C 在等", "C waits"),
+        say("C 等待", "C waits"),
         C.stops_at(Point::Refused),
         say("A 写完，删锁", "A writes, and deletes the lock"),
     ],

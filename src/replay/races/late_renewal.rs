@@ -36,7 +36,7 @@ pub(super) const RACE: Race = Race {
         A.self_ending_lease(SHORT_LEASE_MS[0], SHORT_LEASE_MS[1]).stops_at_both(Point::Written, Point::Renew),
         say("A 的租约到期", "A's lease ends"),
         LeaseEnds,
-        say("B 拿到锁，租约很长；C 在等", "B takes the lock with a long lease; C waits"),
+        say("B 拿到锁，租约很长；C 等待", "B takes the lock with a long lease; C waits"),
         B.lease(60_000).stops_at(Point::Read),
         C.stops_at(Point::Refused),
         say("A 的定时器到点，去续期", "A's timer goes off, and renews"),

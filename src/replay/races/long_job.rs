@@ -37,7 +37,7 @@ pub(super) const RACE: Race = Race {
         steps: &[
             // The course's 3 s at every pace: a busy machine may delay a renewal by two thirds of it.
             A.self_ending_lease(3000, 3000).stops_at(Point::Read),
-            say("B 在等", "B waits"),
+            say("B 等待", "B waits"),
             B.stops_at(Point::Refused),
             say("定时器每过三分之一，就把租约重置为完整的时长", "a timer renews the lease every third of it"),
             // At a slow pace, this many renewals take longer than one lease.

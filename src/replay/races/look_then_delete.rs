@@ -27,7 +27,7 @@ pub(super) const RACE: Race = Race {
             LeaseEnds,
             say("B 拿到锁，读", "B takes the lock, and reads"),
             B.stops_at(Point::Read),
-            say("C 在等", "C waits"),
+            say("C 等待", "C waits"),
             C.stops_at(Point::Refused),
             All(A_DELETES_LOCK_OF_B),
         ],
@@ -48,7 +48,7 @@ pub(super) const LEASE_ENDS_BEFORE_DELETE: &[Step] = &[
     LeaseEnds,
     say("B 拿到锁，读", "B takes the lock, and reads"),
     B.stops_at(Point::Read),
-    say("C 在等", "C waits"),
+    say("C 等待", "C waits"),
     C.stops_at(Point::Refused),
 ];
 

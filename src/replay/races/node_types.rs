@@ -49,7 +49,7 @@ pub(super) const RACE: Race = Race {
             B.passes(Point::Refused, 3, 3),
             Note("B waits"),
         ],
-        expected: ExpectedResult::NOTHING.inside(1).noting("B waits", "B 还在等", "B still waits"),
+        expected: ExpectedResult::NOTHING.inside(1).noting("B waits", "B 仍在等待", "B still waits"),
     },
     cured: Variant {
         act: Act::Strategy("zk-ephemeral"),

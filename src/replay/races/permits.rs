@@ -62,7 +62,7 @@ pub(super) const RACE: Race = Race {
             B.finishes(),
             C.finishes(),
         ],
-        expected: ExpectedResult::NOTHING.inside(2).noting("C waits", "C 在等", "C waits"),
+        expected: ExpectedResult::NOTHING.inside(2).noting("C waits", "C 在等待", "C waits"),
     },
 };
 

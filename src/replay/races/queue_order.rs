@@ -21,7 +21,7 @@ pub(super) const RACE: Race = Race {
     flaw: Variant {
         act: Act::Strategy("redis-watchdog"),
         steps: &[
-            say("B 在等：试一次，歇一会儿", "B waits: it tries, and rests"),
+            say("B 等待：试一次，歇一会儿", "B waits: it tries, and rests"),
             B.stops_at(Point::Refused),
             say("B 还在歇，A 释放锁了", "B is at rest, and A releases"),
             A.finishes(),

@@ -35,7 +35,7 @@ pub(super) const RACE: Race = Race {
             A.impatient().stops_at(Point::Locked),
             say("b()：A 再拿同一把锁，键已经在了", "b(): A takes the same lock again, and the key is there"),
             A.stops_at(Point::Refused),
-            say("A 在等 A 自己", "A waits for itself"),
+            say("A 等待 A 自己释放", "A waits for itself"),
             A.times_out(),
             Note("A waits for A"),
         ],

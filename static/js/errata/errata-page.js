@@ -21,7 +21,7 @@ function draw() {
   const lang = currentLanguage();
   const lessons = errata.map(({ id, title, claim, place, verdict }) => el('li', {},
     el('h2', {}, ...inLanguages(title[lang])),
-    el('p', {}, ...inLanguages(claim[lang]), ' ', el('a', { href: `./#/${id}` }, t('glossaryLesson', numberOf(id)))),
+    el('p', {}, ...inLanguages(claim[lang]), /[.。]$/.test(claim[lang]) ? '' : t('stop'), ' ', el('a', { href: `./#/${id}` }, t('glossaryLesson', numberOf(id)))),
     el('p', { class: 'dim' }, el('span', { lang: 'zh-CN' }, place), verdict ? ` · ${t('verdictOf', verdict)}` : '')));
   const terms = TERMS.flatMap(({ term, lesson, errs }) => (errs ? [el('li', {},
     el('h2', {}, term[lang]),

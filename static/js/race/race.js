@@ -19,7 +19,7 @@ import * as sentCommands from './sent-commands.js';
 import * as ninetyMinutes from '../lesson/ninety-minutes.js';
 import { numberOf } from '../lesson/lesson-number.js';
 import * as ownTimes from './own-times.js';
-import { losingPair, modelOf } from '../timeline/model.js';
+import { losingPair, modelOf, withoutQueue } from '../timeline/model.js';
 import { heightOf } from '../timeline/layout.js';
 import { Picture, sentences } from '../timeline/picture.js';
 import { ACTOR_NAME, TRANSPORT, withoutVainWaits } from '../timeline/events.js';
@@ -340,7 +340,7 @@ function finish(at, recording, ending, why) {
   const { lesson = '', cured = false } = activeReplays.get(at) ?? {};
   // At times of one's own no ending is expected.
   if (ending && recording.timed) delete ending.as_meant;
-  Object.assign(recording, { live: false, ending, failed: ending ? '' : why });
+  Object.assign(recording, { events: withoutQueue(recording.events), live: false, ending, failed: ending ? '' : why });
   if (ending) sessionStore.set(`race ${at}`, recording);
   activeReplays.delete(at);
   if (ending) revealInSteps(cured ? 'cure' : 'flaw');

@@ -153,8 +153,8 @@ export class Drawing {
     const threads = lane.labels.filter((label) => label.row > 0)
       .map((label) => this.#mark(label.parts[0].at, svg('line', { class: 'thread', x1: label.x, x2: label.x, y1: lane.bar - line * label.row, y2: lane.bar })));
     const base = (/** @type {number} */ row) => lane.bar - 6 * u - line * row;
-    // Without a row of labels above it, the name is beside the bar.
-    const first = lane.bar > lane.top ? base(0) : lane.bar + height - 4 * u;
+    // Beside the bar, away from what is said above the picture; without a row of labels above the bar, in the height of the bar alone.
+    const first = lane.bar > lane.top ? base(0) + 3 * u : lane.bar + height - 4 * u;
     marks.append(...inside, ...threads, ...this.#carries(lane), ...dots, ...this.#words(lane.labels, base));
     this.#name(name, `lane-${i}`, first, lane.bar > lane.top ? first + line * 0.95 : lane.bar + height - 4 * u);
   }
@@ -173,9 +173,10 @@ export class Drawing {
     }
     const top = lock.base - lock.height;
     const { line } = /** @type {Scene} */ (this.#scene);
-    const second = lock.height > 30 * u ? lock.base - 3 * u : lock.base;
+    // Those of several locks have one line.
+    const second = lock.height > 19 * u ? lock.base - 2 * u : lock.base;
     marks.append(...this.#words(lock.labels, (row) => top - 6 * u - line * row));
-    this.#name(name, `lock-${i}`, second - 22 * u, second);
+    this.#name(name, `lock-${i}`, second - 21 * u, second);
   }
 
   /** @param {import('./layout.js').StepShape | null} steps @param {Name} name @param {string} key @param {Element} spans @param {Element} marks */

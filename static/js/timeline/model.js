@@ -132,6 +132,15 @@ const NAMED_EVENTS = [
 ];
 /** What the service says while other replays come first. */
 const QUEUED = '排队：';
+
+/** The events of a race without the time in which it stood in the queue: its picture begins where it does. @param {ReplayEvent[]} events @returns {ReplayEvent[]} */
+export function withoutQueue(events) {
+  const first = events.findIndex((e) => e.actor !== 'step' || !captionOf(e).zh.startsWith(QUEUED));
+  if (first < 1) return events;
+  const waited = events[first].t_us - events[0].t_us;
+  return events.slice(first).map((e) => ({ ...e, t_us: e.t_us - waited }));
+}
+
 /** The names in a text. @param {string} text */
 const actorsIn = (text) => text.split(ACTOR_NAME).filter((_, i) => i % 2);
 

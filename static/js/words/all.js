@@ -62,7 +62,7 @@ const zh = {
 
   shelf: '库存', absent: '停了', version: (v) => `版本 ${v}`, reset: (n) => `重置为 ${n}`,
   buy: '买一件', buyTwo: '两人同时买', buyTwoWhy: '两个请求一起出发，各在临界区停留至少 200 ms',
-  token: '管理口令', tokenWanted: '这一步要管理口令。', tokenAt: '用 lab 打印的第一个地址打开页面，就不用输。',
+  token: '管理口令', tokenWanted: '这一步要管理口令。', tokenAt: '老师用 lab 打印的第一个地址打开页面，就不用输。演大多数竞态、写自己的锁，不要口令。',
   bought: '买到了', left: (n) => `剩 ${n}`, waited: (ms) => `等 ${ms} ms`, held: (ms) => `停留 ${ms} ms`,
   lockLost: (n) => `解锁时锁已丢 ${n} 次`,
   beyond: '课程之外',
@@ -177,7 +177,7 @@ const en = {
 
   shelf: 'Stock', absent: 'down', version: (v) => `version ${v}`, reset: (n) => `Reset to ${n}`,
   buy: 'Buy one', buyTwo: 'Two buy at once', buyTwoWhy: 'two requests leave together and stay inside for at least 200 ms each',
-  token: 'Admin token', tokenWanted: 'This needs the admin token.', tokenAt: 'Open the first address that the lab prints, and it is not asked for.',
+  token: 'Admin token', tokenWanted: 'This needs the admin token.', tokenAt: 'The teacher opens the first address that the lab prints, and is not asked. Most races, and a lock of your own, need none.',
   bought: 'bought', left: (n) => `${n} left`, waited: (ms) => `waited ${ms} ms`, held: (ms) => `held ${ms} ms`,
   lockLost: (n) => `${n} unlocks found the lock lost`, beyond: 'beyond the course',
   retries: (n) => (String(n) === '1' ? '1 retry' : `${n} retries`), fence: (n) => `token ${n}`,
