@@ -9,7 +9,7 @@ pub(super) const STRATEGY: StrategySpec = StrategySpec {
     store: Store::MySql,
     promise: Promise::Safe,
     needs: &[Server::MySql, Server::Etcd],
-    pace: 350,
+    pace: 90,
     names: &[Name::Etcd("/distributed/etcd-fenced"), Name::Fence],
     deduct: |ctx, job| Box::pin(deduct(ctx, job)),
 };

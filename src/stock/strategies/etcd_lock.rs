@@ -9,7 +9,7 @@ pub(super) const STRATEGY: StrategySpec = StrategySpec {
     store: Store::MySql,
     promise: Promise::Lease,
     needs: &[Server::MySql, Server::Etcd],
-    pace: 400,
+    pace: 100,
     names: &[Name::Etcd("/distributed/etcd-lock")],
     deduct: |ctx, job| Box::pin(deduct(ctx, job)),
 };
