@@ -71,7 +71,7 @@ export async function draw(strategy, stages) {
     $('breaks-how').replaceChildren(...withHeading(breaks.startsWith('不会') ? '' : 'breaksIt', breaks));
     const sql = sqlStatements(file);
     for (const [id, lines] of /** @type {[string, string[]][]} */ ([['statements', sql], ['lines', functionsOf(file)]])) $(id).replaceChildren(...lines.map((line) => el('span', { class: IN_PASSING.test(line) && 'noise' }, ...breakableLine(line), '\n')));
-    $('statements').hidden = $('frameworks-part').hidden = !sql.length;
+    $('statements').hidden = !sql.length;
     $('source').replaceChildren(...highlight(file));
   } catch (error) {
     lastDrawn = '';
