@@ -75,11 +75,13 @@ fn asks_for_modules(uri: &Uri) -> bool {
     words.any(|word| word == "modules")
 }
 
-/// The readme at this path, to which the page links; `None` at any other path.
+/// The readme, or other document, at this path, to which the page links; `None` at any other path.
 fn readme_at(path: &str) -> Option<&'static str> {
     match path {
         "README.md" => Some(include_str!("../../README.md")),
         "README.zh-CN.md" => Some(include_str!("../../README.zh-CN.md")),
+        "frameworks.md" => Some(include_str!("../../docs/frameworks.md")),
+        "frameworks.zh-CN.md" => Some(include_str!("../../docs/frameworks.zh-CN.md")),
         _ => None,
     }
 }

@@ -163,6 +163,7 @@ const STRATEGIES: Bilingual = Bilingual::of("# 全部策略
 [English](strategies.md)
 
 由 `make docs` 在发布前从登记表生成；`GET /strategies` 是同一份列表。名字指向它的说明：步骤、能承受什么、何时失效；代码是旁边的 `.rs` 文件。
+要把这里的语句搬到 Hibernate、MyBatis、Prisma、Django、GORM 里，先看：[用你的框架时](frameworks.zh-CN.md)。
 
 `unsafe` 始终会丢失更新 · `one-process` 只在一个实例内准确 · `lease` 在持有者不超过租约或会话、锁的服务器也没有停顿那么久时准确 · `safe` 无论持有者出什么故障都准确。
 
@@ -173,7 +174,8 @@ const STRATEGIES: Bilingual = Bilingual::of("# 全部策略
 [中文](strategies.zh-CN.md)
 
 Made by `make docs` from the registries before a release; `GET /strategies` serves the same list. A
-name leads to its text: its steps, what it survives, what breaks it; the code is the `.rs` beside it.
+name leads to its text: its steps, what it survives, what breaks it; the code is the `.rs` beside it. Before you take a statement
+of theirs to Hibernate, MyBatis, Prisma, Django or GORM: [in your framework](frameworks.md).
 
 `unsafe` loses updates at all times · `one-process` is exact in one instance only · `lease` is exact while no holder outlives its
 lease or session, and the lock's server stands still for no longer · `safe` is exact under every fault of a holder.

@@ -362,6 +362,8 @@ GET /seckill/limited/shared | 503
 GET /health/live | 200
 GET /README.md | 200
 GET /README.zh-CN.md | 200
+GET /frameworks.md | 200
+GET /frameworks.zh-CN.md | 200
 GET /Cargo.toml | 404
 "#;
 

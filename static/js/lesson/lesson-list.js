@@ -46,7 +46,7 @@ export function draw(chapters, lesson, waiting) {
   if (at) /** @type {HTMLElement | undefined} */ ([...$('chapters').querySelectorAll('a')].findLast((a) => a.dataset.id === (id === shownId ? at : id)))?.focus({ preventScroll: true });
   if (id !== shownId) scrollListTo($('lessons'), $('chapters').querySelector('[aria-current]'));
   shownId = id;
-  $('readme').href = lang === 'zh' ? 'README.zh-CN.md' : 'README.md';
+  for (const [id, file] of [['readme', 'README'], ['frameworks', 'frameworks']]) $(id).href = lang === 'zh' ? `${file}.zh-CN.md` : `${file}.md`;
   $('fold').replaceChildren(`${lesson ? nameOf(lesson, lang) : t('lessons')} `, icons('unfold'));
 
   function ninety() {

@@ -49,6 +49,8 @@ import org.springframework.data.redis.core.StringRedisTemplate;
  * buy SERVICE              calls checkAndLock() of the service of that section: {@link StockServices}
  * buy-mended SERVICE       the same of its repaired twin
  * load SERVICE THREADS LOOPS   calls it LOOPS times from each thread: how many calls returned
+ * read                     reads the stock into an object of the thread, {@link VersionedStock}, and takes a piece off it
+ * save [anew]              calls updateById() with that object, {@code anew} after {@code read}: how many rows it changed
  * voucher STOCK [WHEN]     makes a voucher, which is on sale, {@code later} or {@code over}; says its id
  * order VERSION USER ID    calls seckillVoucher() of this version of [002]: {@link VoucherOrders}
  * hold commits             each transaction waits before its commit until {@code free commits}
@@ -71,6 +73,7 @@ final class Commands implements Lines.Commands {
     private final StringRedisTemplate redis;
     private final ZkClient client;
     private final ThreadLocal<Map<String, Deque<Hold>>> holds = ThreadLocal.withInitial(HashMap::new);
+    private final ThreadLocal<VersionedStock> stock = new ThreadLocal<>();
     private final Map<String, Set<String>> inside = new ConcurrentHashMap<>();
     private final RateLimits.AccessLimit limit = new RateLimits.AccessLimit();
     private final RateLimits.TenInAnySecond tenInAnySecond = new RateLimits.TenInAnySecond();
@@ -80,6 +83,11 @@ final class Commands implements Lines.Commands {
         this.spring = spring;
         redis = spring.getBean(StringRedisTemplate.class);
         client = spring.getBean(ZkClient.class);
+    }
+
+    private void read() {
+        stock.set(spring.getBean(VersionedStockMapper.class).selectById(1L));
+        stock.get().setCount(stock.get().getCount() - 1);
     }
 
     private interface Call {
@@ -165,6 +173,14 @@ final class Commands implements Lines.Commands {
                 return "bought";
             case "load":
                 return load(service(words[1]), Integer.parseInt(words[2]), Integer.parseInt(words[3]));
+            case "read":
+                read();
+                return "read";
+            case "save":
+                if (words.length > 1) {
+                    read();
+                }
+                return spring.getBean(VersionedStockMapper.class).updateById(stock.get());
             case "voucher":
                 return voucher(Integer.parseInt(words[1]), words.length > 2 ? words[2] : "");
             case "order":

@@ -1,5 +1,7 @@
 package oversell;
 
+import com.baomidou.mybatisplus.extension.plugins.MybatisPlusInterceptor;
+import com.baomidou.mybatisplus.extension.plugins.inner.OptimisticLockerInnerInterceptor;
 import java.io.IOException;
 import java.net.URI;
 import java.util.HashMap;
@@ -72,6 +74,14 @@ public class Peer {
         CuratorFramework client = CuratorFrameworkFactory.newClient(address, retry);
         client.start();
         return client;
+    }
+
+    /** For {@link VersionedStock} alone: the other classes have no {@code @Version}. */
+    @Bean
+    MybatisPlusInterceptor optimisticLocker() {
+        MybatisPlusInterceptor plugins = new MybatisPlusInterceptor();
+        plugins.addInnerInterceptor(new OptimisticLockerInnerInterceptor());
+        return plugins;
     }
 
     @Bean

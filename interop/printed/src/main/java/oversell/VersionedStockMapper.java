@@ -1,0 +1,5 @@
+package oversell;
+
+import com.baomidou.mybatisplus.core.mapper.BaseMapper;
+
+interface VersionedStockMapper extends BaseMapper<VersionedStock> {}
