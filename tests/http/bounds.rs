@@ -4,7 +4,10 @@ use crate::support::{
     http::{answer, ask, ask_json, client, elements},
     labs, *,
 };
-use futures::future::join_all;
+use futures::{
+    future::join_all,
+    stream::{self, StreamExt, TryStreamExt},
+};
 use oversell::claims;
 use oversell_lab::{
     clients::{four_letters::four_letter_command, redis_at::redis_at},
@@ -195,6 +198,11 @@ async fn loads_of_one_visitor_and_of_all_have_a_bound() -> Result<()> {
     Ok(())
 }
 
+/// The answers to each number's request, fifty at a time.
+pub(super) async fn of_each<T>(count: usize, send: impl AsyncFn(usize) -> Result<T>) -> Result<Vec<T>> {
+    stream::iter(0..count).map(|n| send(n)).buffer_unordered(50).try_collect().await
+}
+
 /// Sends a request as a visitor of this number, and returns status, words and `retry-after`.
 async fn as_visitor(visitor: usize, request: reqwest::RequestBuilder) -> Result<(StatusCode, String, u64)> {
     let answer = request.header("x-visitor", format!("made-up-visitor-{visitor:06}")).send().await?;
@@ -214,9 +222,8 @@ async fn made_up_visitors_fill_no_server() -> Result<()> {
     let scripts = json!({"acquire": format!("return 1 --{}", "x".repeat(1900)), "release": "return 1"});
     let store = async |n| as_visitor(n, client().put(format!("{http}/mine")).json(&scripts)).await;
     let sell = async |n| as_visitor(n, client().post(format!("{http}/check/lock/mine"))).await;
-    for n in 0..MAX_VISITORS {
-        let (status, words, _) = store(n).await?;
-        ensure!(status == StatusCode::OK, "{n}: {status} {words}");
+    for (status, words, _) in of_each(MAX_VISITORS, store).await? {
+        ensure!(status == StatusCode::OK, "{status} {words}");
     }
     ensure!(keys().await? == before, "the scripts of visitors are in the Redis that sells");
     for (status, words, again) in [store(MAX_VISITORS).await?, sell(MAX_VISITORS).await?] {
@@ -254,11 +261,8 @@ async fn locks_held_after_their_answers_have_a_bound() -> Result<()> {
     let paths = ["/test/read?lease_ms=600000", "/test/zk/read?hold_ms=60000"];
     for (path, instance) in paths.into_iter().zip(&lab.addresses().instances) {
         let visit = async |n, path| as_visitor(n, client().get(format!("{}{path}", instance.url))).await;
-        for first in (0..MAX_HELD).step_by(50) {
-            for held in join_all((first..first + 50).map(|n| visit(n, path))).await {
-                let (status, words, _) = held?;
-                ensure!(status == StatusCode::OK, "{path}: {status} {words}");
-            }
+        for (status, words, _) in of_each(MAX_HELD, async |n| visit(n, path).await).await? {
+            ensure!(status == StatusCode::OK, "{path}: {status} {words}");
         }
         for path in paths {
             let (status, words, again) = visit(MAX_HELD, path).await?;
@@ -279,11 +283,8 @@ async fn members_of_the_double_barrier_have_a_bound() -> Result<()> {
     let lab = Lab::start(labs::short_leases()).await?;
     let base = &lab.addresses().instances[0].url;
     let room = async |n, what: &str| as_visitor(n, client().get(format!("{base}/test/zk/double-barrier/{what}"))).await;
-    for first in (0..MAX_MEMBERS).step_by(50) {
-        for entered in join_all((first..first + 50).map(|n| room(n, "enter?members=1"))).await {
-            let (status, words, _) = entered?;
-            ensure!(status == StatusCode::OK, "{status} {words}");
-        }
+    for (status, words, _) in of_each(MAX_MEMBERS, async |n| room(n, "enter?members=1").await).await? {
+        ensure!(status == StatusCode::OK, "{status} {words}");
     }
     let (status, words, _) = room(MAX_MEMBERS, "enter?members=1").await?;
     ensure!(status == StatusCode::TOO_MANY_REQUESTS && words.contains("1000 members"), "{status} {words}");

@@ -1,4 +1,6 @@
 mod bounds;
 mod class;
+mod clients;
 mod lights;
 mod outer_proxy;
+mod strangers;

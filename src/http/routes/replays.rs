@@ -233,7 +233,7 @@ impl ReplayView {
 /// Every lesson that has a replay, in the course's order.
 #[utoipa::path(get, path = "/replays", tag = "replays",
     params(ListFilter, ("x-visitor" = Option<String>, Header, description = "The visitor; without it, the one of the address")),
-    responses((status = 200, description = "The replays", body = ReplaysOverview)))]
+    security((), ("admin" = [])), responses((status = 200, description = "The replays", body = ReplaysOverview)))]
 pub(in crate::http) async fn list(
     admin: Result<Admin, Error>,
     visitor: Visitor,

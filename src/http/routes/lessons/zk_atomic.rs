@@ -22,7 +22,8 @@ terms!(
 #[utoipa::path(get, path = "/test/zk/atomic/{change}", tag = "course",
     params(("change" = String, Path, description = "One of increment, decrement, add, subtract, get, try-set, force-set", example = "increment"), AtomicQuery),
     responses((status = 200, description = "It was changed, or others were faster all the time (`succeeded`)",
-        content((String = "text/plain", example = "true 41 -> 42"), (LessonBody = "application/json")))))]
+        content((String = "text/plain", example = "true 41 -> 42"), (LessonBody = "application/json"))),
+        (status = 404, description = "There is no such product, or no such change")))]
 pub(in crate::http) async fn atomic(
     State(app): State<AppState>,
     Path(change): Path<String>,

@@ -33,7 +33,8 @@ impl BarrierQuery {
 /// Comes in once enough have come.
 #[utoipa::path(get, path = "/test/zk/double-barrier/enter", tag = "course", params(BarrierQuery),
     responses((status = 200, description = "All are inside",
-        content((String = "text/plain", example = "都到齐了 6f1c2a0e-8a55-4a0f-9a77-1c2d3e4f5a6b"), (LessonBody = "application/json")))))]
+        content((String = "text/plain", example = "都到齐了 6f1c2a0e-8a55-4a0f-9a77-1c2d3e4f5a6b"), (LessonBody = "application/json"))),
+        (status = 404, description = "There is no such product")))]
 pub(in crate::http) async fn enter(
     State(app): State<AppState>,
     Query(meeting): Query<BarrierQuery>,
@@ -49,7 +50,8 @@ pub(in crate::http) async fn enter(
 /// Leaves, and waits until all have left.
 #[utoipa::path(get, path = "/test/zk/double-barrier/leave", tag = "course", params(BarrierQuery),
     responses((status = 200, description = "All have left",
-        content((String = "text/plain", example = "都离开了 6f1c2a0e-8a55-4a0f-9a77-1c2d3e4f5a6b"), (LessonBody = "application/json")))))]
+        content((String = "text/plain", example = "都离开了 6f1c2a0e-8a55-4a0f-9a77-1c2d3e4f5a6b"), (LessonBody = "application/json"))),
+        (status = 404, description = "There is no such product")))]
 pub(in crate::http) async fn leave(
     State(app): State<AppState>,
     Query(meeting): Query<BarrierQuery>,
