@@ -67,8 +67,8 @@ pub(super) struct Claim {
 pub(super) enum Place {
     /// The first, with its fencing token.
     First(Fence),
-    /// Behind this key, at this revision of the store.
-    Behind { own: u64, key: Vec<u8>, revision: u64 },
+    /// Behind this key.
+    Behind { own: u64, key: Vec<u8> },
     /// Its key is gone: its lease has ended, or somebody deleted it.
     Gone,
 }
@@ -100,13 +100,13 @@ impl Claim {
     /// Joins the lock's queue, and waits until it is the first, until `until` at most; returns where it is then.
     pub(super) async fn queue(&self, until: Instant) -> Result<Place, LockError> {
         let mut place = self.while_sure(until.max(Instant::now() + self.client.timeout()), || self.join()).await?;
-        while let Place::Behind { own, key, revision } = &place {
+        while let Place::Behind { own, key } = &place {
             if Instant::now() >= until {
                 return Ok(place);
             }
             let renewal = self.renewed() + self.client.lease() / 3;
             tokio::select! {
-                () = self.client.wait_until_deleted(key, revision + 1) => {}
+                () = self.client.wait_until_deleted(key) => {}
                 () = sleep_until(until.min(renewal).min(Instant::now() + RECHECK_INTERVAL)) => {}
             }
             let own = *own;
@@ -175,11 +175,10 @@ impl Claim {
         let look = json!({"success": [self.read_own(), before]});
         let answer = self.client.call("kv/txn", look, self.client.timeout()).await?;
         let [ours, before] = [0, 1].map(|n| &answer["responses"][n]);
-        let revision = number_of(&answer["header"]["revision"]);
         Ok(match (is_there(ours), is_there(before)) {
             (false, _) => Place::Gone,
             (true, false) => Place::First(Fence(own)),
-            (true, true) => Place::Behind { own, key: bytes_of(&first_kv(before)["key"]), revision },
+            (true, true) => Place::Behind { own, key: bytes_of(&first_kv(before)["key"]) },
         })
     }
 

@@ -154,8 +154,8 @@ impl EtcdClient {
     }
 
     /// See [`Gateway::wait_until_deleted`].
-    pub(super) async fn wait_until_deleted(&self, key: &[u8], from_revision: u64) {
-        self.0.gateway.wait_until_deleted(key, from_revision).await;
+    pub(super) async fn wait_until_deleted(&self, key: &[u8]) {
+        self.0.gateway.wait_until_deleted(key, self.timeout()).await;
     }
 
     pub(super) fn lease(&self) -> Duration {

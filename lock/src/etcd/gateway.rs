@@ -152,14 +152,18 @@ impl Gateway {
         self.http.request(request)
     }
 
-    /// Completes once the key is deleted, from this revision on, or the node ends the watch; never if the connection breaks or the
-    /// node stands still. So its caller looks again from time to time.
-    pub(super) async fn wait_until_deleted(self: &Arc<Self>, key: &[u8], from_revision: u64) {
-        let create = json!({"key": base64(key), "start_revision": from_revision.to_string(), "filters": ["NOPUT"]});
-        let (gateway, body) = (Arc::clone(self), Bytes::from(json!({ "create_request": create }).to_string()));
+    /// Completes once the key is gone, or the node ends the watch or cannot say; never if the connection breaks or the node stands
+    /// still. So its caller looks again from time to time.
+    ///
+    /// It watches from now on, and looks once the watch stands: from a revision that is past etcd serves a watch only every 100 ms.
+    pub(super) async fn wait_until_deleted(self: &Arc<Self>, key: &[u8], limit: Duration) {
+        let (gateway, key) = (Arc::clone(self), base64(key));
+        let create = json!({"create_request": {"key": key, "filters": ["NOPUT"]}});
         let watch = self.runtime.spawn(async move {
             let node = gateway.preferred.load(Ordering::Relaxed);
-            let Ok(mut response) = gateway.post(node, "watch", body).await else { return pending().await };
+            let Ok(mut response) = gateway.post(node, "watch", Bytes::from(create.to_string())).await else {
+                return pending().await;
+            };
             let mut text = Vec::new();
             while let Some(Ok(frame)) = response.frame().await {
                 text.extend(frame.into_data().unwrap_or_default());
@@ -169,6 +173,10 @@ impl Gateway {
                     let message = serde_json::from_slice::<Value>(&line).unwrap_or_default();
                     let result = &message["result"];
                     if result["canceled"] == true || result["events"].is_array() {
+                        return;
+                    }
+                    let look = || gateway.call("kv/range", json!({"key": key, "count_only": true}), limit);
+                    if result["created"] == true && !look().await.is_ok_and(|(found, _)| number_of(&found["count"]) > 0) {
                         return;
                     }
                 }
