@@ -16,8 +16,8 @@ use sqlx::{Connection, MySqlConnection};
 use std::{collections::BTreeMap, path::Path};
 
 const VISITORS: usize = 20_000;
-/// Whoever is not answered by then hangs up.
-const PATIENCE: Duration = Duration::from_secs(2);
+/// Whoever is not answered within it hangs up.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
 /// What visitors may leave of one kind: as many as there may be of them, members of rooms in three instances; else what has a fixed name.
 const MAX_LEFT: [(&str, usize); 4] =
     [("redis stock:#", 400), ("rows db_stock", 400), ("mine lock:mine:#", 400), ("node /curator/double-barrier/#", 3000)];
@@ -126,7 +126,7 @@ fn value_of(document: &Value, schema: &Value, n: usize) -> Value {
             fields.map(|(name, field)| (name.clone(), value_of(document, field, n))).collect()
         }
         Some("array") => json!([value_of(document, &schema["items"], n)]),
-        Some("boolean") => json!(n % 2 == 0),
+        Some("boolean") => json!(n.is_multiple_of(2)),
         Some("integer" | "number") => json!(n % 7),
         _ if schema["format"] == "uuid" => json!(format!("6f1c2a0e-8a55-4a0f-9a77-{n:012}")),
         _ => json!(format!("a{n}")),
@@ -161,7 +161,7 @@ fn request(
             _ => {}
         }
     }
-    let mut request = client().request(method.clone(), format!("{base}{address}")).query(&query).timeout(PATIENCE);
+    let mut request = client().request(method.clone(), format!("{base}{address}")).query(&query).timeout(ANSWER_TIMEOUT);
     for (name, value) in headers {
         request = request.header(name, value);
     }
