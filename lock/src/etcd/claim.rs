@@ -14,6 +14,7 @@
 //! Source: `concurrency/mutex.go` of etcd's client for Go, whose keys these are.
 
 use super::{
+    SERVER,
     client::EtcdClient,
     gateway::{CallFailure, FAILED_PRECONDITION, NOT_FOUND, base64, bytes_of, number_of},
 };
@@ -74,7 +75,8 @@ pub(super) enum Place {
 }
 
 impl Claim {
-    /// Grants a lease for a contender of the lock `name`.
+    /// Grants a lease for a contender of the lock `name`, in a task of its own: if the caller is dropped, the lease is revoked after
+    /// the answer, or the revocation could overtake it.
     pub(super) async fn grant(client: &EtcdClient, name: &Arc<str>) -> Result<Self, LockError> {
         // Positive: Go's client writes a negative number otherwise.
         let lease_id = fastrand::i64(1..);
@@ -90,11 +92,14 @@ impl Claim {
             is_gone: AtomicBool::new(false),
         };
         let grant = json!({"ID": lease_id.to_string(), "TTL": client.lease().as_secs().to_string()});
-        match client.call("lease/grant", grant, client.timeout()).await {
-            // It exists already: another node has granted it, and its answer was too late.
-            Ok(_) | Err(CallFailure::Refused { code: FAILED_PRECONDITION, .. }) => Ok(claim),
-            Err(failure) => Err(failure.into()),
-        }
+        let granting = client.tasks().spawn(async move {
+            match claim.client.call("lease/grant", grant, claim.client.timeout()).await {
+                // It exists already: another node has granted it, and its answer was too late.
+                Ok(_) | Err(CallFailure::Refused { code: FAILED_PRECONDITION, .. }) => Ok(claim),
+                Err(failure) => Err(failure.into()),
+            }
+        });
+        granting.await.unwrap_or_else(|_| Err(LockError::unavailable(SERVER, "the client's runtime has ended")))
     }
 
     /// Joins the lock's queue, and waits until it is the first, until `until` at most; returns where it is then.

@@ -48,6 +48,9 @@ const MAX_NAME_LENGTH: usize = 64 * 1024;
 ///
 /// - a holder that is paused beyond its lease and then writes, above all in a virtual machine that its host pauses, whose
 ///   clock does not see it: let the resource check the [`fence`](crate::Guard::fence);
+/// - **a node that stood still for longer than a lease and goes on**: leases that were renewed through the others meanwhile may then
+///   be gone, with their keys (seen on 3.4.23 and on 3.5.16, with three nodes). The holder learns of it at its next renewal or
+///   release, and another may hold the lock before: let the resource check the fence;
 /// - a key that somebody deletes by hand: the next one comes in beside the holder, which learns of it at its next renewal;
 /// - a lock whose name is another's, followed by `/` and more: as in Go's client, the shorter one waits for the longer one.
 ///
