@@ -169,6 +169,7 @@ const REASONS = [
   [/^must be a whole number from (\d+) to (\d+)$/, (least, most) => `要是 ${least} 到 ${most} 的整数`],
   [/^(.*) stands where a whole number must be$/, (value) => `要是整数，不能是 ${value}`],
   [/^must be a JSON object: .*$/s, () => '要是一个 JSON 对象'],
+  [/^the client's runtime has ended$/, () => '客户端所在的 tokio 运行时已经结束'],
   [/^is missing$/, () => '没有写'],
   [/^is too long$/, () => '太长'],
   [/^is refused$/, () => '不接受'],
