@@ -99,10 +99,9 @@ fn etcd_nodes(is_wanted: bool, is_named: bool) -> u16 {
     u16::from(is_wanted && (is_named || programs::find("etcd").is_some()))
 }
 
-/// Whether one of the lesson's strategies needs etcd.
-fn needs_etcd(lesson: &Lesson) -> bool {
-    let mut strategies = lesson.strategies.iter().filter_map(|slug| stock::find(slug));
-    strategies.any(|strategy| strategy.spec.needs.contains(&Server::Etcd))
+/// Whether the strategy of this name needs etcd.
+fn needs_etcd(slug: &str) -> bool {
+    stock::find(slug).is_some_and(|strategy| strategy.spec.needs.contains(&Server::Etcd))
 }
 
 /// Runs a command; if `own`, on a lab of its own with this many etcd nodes, where `run` also gets the durations of `starts` starts
@@ -210,10 +209,7 @@ fn suggest_nearest_values(error: &mut clap::Error) {
 async fn run(command: Command, stop: CancellationToken) -> Result<(), Failure> {
     match command {
         Command::Serve(args) => http::server::run(args, stop).await,
-        Command::Lab(args) => {
-            let needs_etcd = |slug: &str| stock::find(slug).is_some_and(|strategy| strategy.spec.needs.contains(&Server::Etcd));
-            lab::command::run(args.with_etcd_if(needs_etcd), stop).await
-        }
+        Command::Lab(args) => lab::command::run(args.with_etcd_if(needs_etcd), stop).await,
         Command::Compare(WithLab { lab, args }) => {
             open_outputs(&args)?;
             with_lab(lab, 0, etcd_nodes(args.needs_etcd(), args.names_strategies()), stop, |at, _, stop| {
@@ -265,7 +261,7 @@ async fn run(command: Command, stop: CancellationToken) -> Result<(), Failure> {
 /// servers.
 async fn try_course_on_labs(run: &mut Course, stop: CancellationToken) -> Result<(), Failure> {
     let others = |lesson: &Lesson| !lesson.compares_rates();
-    let etcd = etcd_nodes(run.has_chosen(needs_etcd), false);
+    let etcd = etcd_nodes(run.has_chosen(|lesson| lesson.strategies.iter().any(|slug| needs_etcd(slug))), false);
     if run.has_chosen(others) {
         lab::command::run_on_breakable_lab(stop.clone(), etcd, |at, stop| run.try_lessons(Some(at), others, stop)).await?;
     }
