@@ -11,7 +11,7 @@ use crate::{
 };
 use ::redis::aio::ConnectionLike;
 use deadpool_redis::redis::AsyncConnectionConfig;
-use futures::future::join_all;
+use futures::future::{OptionFuture, join_all};
 use oversell_lock::{
     LockError, Process,
     etcd::{EtcdClient, EtcdOptions},
@@ -24,7 +24,7 @@ use parking_lot::Mutex;
 use secrecy::{ExposeSecret, SecretString};
 use sqlx::{Connection, Executor};
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::HashMap,
     sync::{Arc, Weak},
     time::Duration,
 };
@@ -35,8 +35,6 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 const ADMIN_POOL_SIZE: usize = 3;
 /// MySQL connections, and as many of Redis, for all actors of replays, more than play at once: a stopped one keeps its own.
 const ACTOR_POOL_SIZE: usize = 256;
-/// The shortest lease of etcd, in seconds.
-const MIN_ETCD_LEASE_S: u64 = 2;
 /// MySQL connections of an actor that has a pool of its own: for a section, and for the statements of the lock around it.
 const OWN_POOL_SIZE: usize = 4;
 
@@ -54,43 +52,9 @@ pub struct Ctx {
     /// The nodes of Redlock, in the order of the configuration; without any there, the main one alone.
     pub nodes: Arc<[RedisClient]>,
     pub zk: ZkClient,
-    etcd: EtcdClients,
+    etcd: Option<EtcdClient>,
     /// State of strategies and lessons in this process, by type.
     pub local: Arc<ByType>,
-}
-
-/// The clients of etcd, one for each lease that was asked for, in seconds: a client has one lease for all of its locks.
-#[derive(Debug, Clone)]
-struct EtcdClients {
-    endpoints: Vec<String>,
-    by_lease: Arc<Mutex<BTreeMap<u64, EtcdClient>>>,
-}
-
-impl EtcdClients {
-    fn new(endpoints: &[String]) -> Self {
-        Self { endpoints: endpoints.to_vec(), by_lease: Arc::default() }
-    }
-
-    /// The client whose leases last at least this long: etcd counts whole seconds.
-    fn with_lease(&self, lease: Duration, process: &Process) -> Result<EtcdClient, Error> {
-        if self.endpoints.is_empty() {
-            return Err(Error::NoEtcd);
-        }
-        let seconds = u64::try_from(lease.as_millis().div_ceil(1000)).unwrap_or(u64::MAX).max(MIN_ETCD_LEASE_S);
-        let mut by_lease = self.by_lease.lock();
-        if let Some(client) = by_lease.get(&seconds) {
-            return Ok(client.clone());
-        }
-        let options = EtcdOptions::new(self.endpoints.join(",")).lease(Duration::from_secs(seconds)).process(process.clone());
-        let client = EtcdClient::new(options)?;
-        by_lease.insert(seconds, client.clone());
-        Ok(client)
-    }
-
-    async fn close(&self) {
-        let all: Vec<_> = self.by_lease.lock().values().cloned().collect();
-        join_all(all.iter().map(EtcdClient::close)).await;
-    }
 }
 
 /// The fields of a [`Ctx`].
@@ -156,6 +120,12 @@ fn zk_options(config: &Config, connect: &str) -> ZkOptions {
         .data(config.instance())
 }
 
+/// A client of etcd's nodes at these addresses; `None` without any.
+fn etcd_client(endpoints: &[String], process: &Process) -> Result<Option<EtcdClient>, LockError> {
+    let options = || EtcdOptions::new(endpoints.join(",")).process(process.clone());
+    (!endpoints.is_empty()).then(|| EtcdClient::new(options())).transpose()
+}
+
 /// The addresses of Redlock's nodes: the configured ones, or the main Redis alone.
 fn node_urls(config: &Config) -> &[SecretString] {
     match &config.redis.nodes[..] {
@@ -211,7 +181,7 @@ impl Ctx {
         };
         Ok(Self {
             zk: ZkClient::new(zk_options(&inner.config, &inner.config.zookeeper.connect))?,
-            etcd: EtcdClients::new(&inner.config.etcd.endpoints),
+            etcd: etcd_client(&inner.config.etcd.endpoints, &inner.process)?,
             inner: Arc::new(inner),
             db,
             admin_pool,
@@ -279,20 +249,16 @@ impl Ctx {
         Ok(Self { db: TablePool::new(mysql_options(&urls, OWN_POOL_SIZE, &self.process))?, ..self.clone() })
     }
 
-    /// The client of etcd whose leases last at least this long, in whole seconds from 2 s on.
-    /// Errors: [`Error::NoEtcd`] if the instance has no etcd.
-    pub(crate) fn etcd(&self, lease: Duration) -> Result<EtcdClient, Error> {
-        self.etcd.with_lease(lease, &self.process)
+    /// The client of etcd.
+    /// Errors: [`Error::NoEtcd`] if the instance has none.
+    pub(crate) fn etcd(&self) -> Result<&EtcdClient, Error> {
+        self.etcd.as_ref().ok_or(Error::NoEtcd)
     }
 
-    /// The same clients, but those of etcd are its own, of the nodes at these addresses. The caller closes them.
-    pub(crate) fn with_etcd_at(&self, endpoints: &[String]) -> Self {
-        Self { etcd: EtcdClients::new(endpoints), ..self.clone() }
-    }
-
-    /// Closes the clients of etcd.
-    pub(crate) async fn close_etcd(&self) {
-        self.etcd.close().await;
+    /// The same clients, but that of etcd is its own, of the nodes at these addresses. The caller closes it.
+    /// Errors: [`LockError::Invalid`] outside a tokio runtime.
+    pub(crate) fn with_etcd_at(&self, endpoints: &[String]) -> Result<Self, LockError> {
+        Ok(Self { etcd: etcd_client(endpoints, &self.process)?, ..self.clone() })
     }
 
     /// A name in Redis, with the configured prefix.
@@ -348,7 +314,7 @@ impl Ctx {
                 self.mine.close(),
                 nodes,
                 self.zk.close(),
-                self.etcd.close(),
+                OptionFuture::from(self.etcd.as_ref().map(EtcdClient::close)),
                 self.db.close(),
                 self.actor_pools.0.close(),
                 self.admin_pool.close()

@@ -10,7 +10,7 @@ use crate::{
     server::Server,
 };
 use oversell_lab::clients::proxy::Proxy;
-use oversell_lock::{mysql::TablePool, zk::ZkClient};
+use oversell_lock::{etcd::EtcdClient, mysql::TablePool, zk::ZkClient};
 use reqwest::Url;
 use secrecy::{ExposeSecret, SecretString};
 use std::{io, time::Duration};
@@ -25,8 +25,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 pub(super) struct OwnClients {
     zk: Option<ZkClient>,
     db: Option<TablePool>,
-    /// The clients whose etcd is its own.
-    with_etcd: Option<Ctx>,
+    etcd: Option<EtcdClient>,
     proxies: Vec<Proxy>,
     tasks: TaskTracker,
 }
@@ -35,7 +34,7 @@ impl OwnClients {
     /// The own clients of an actor that writes these names, and the same `ctx` with them.
     pub(super) fn new(ctx: &Ctx, names: &[Name], points: &Points) -> Result<(Self, Ctx), Error> {
         let (mut ctx, tasks) = (ctx.clone(), ctx.tasks.clone());
-        let mut own = Self { zk: None, db: None, with_etcd: None, proxies: Vec::new(), tasks };
+        let mut own = Self { zk: None, db: None, etcd: None, proxies: Vec::new(), tasks };
         if names.iter().any(|name| matches!(name, Name::ZooKeeper(_))) {
             let config = &ctx.config.zookeeper;
             let tapped = tap_zookeeper(&config.connect, &config.chroot, points);
@@ -47,8 +46,8 @@ impl OwnClients {
         if names.iter().any(|name| matches!(name, Name::Etcd(_))) {
             let (proxies, endpoints) = tap_etcd(&ctx.config.etcd.endpoints, points).map_err(no_tap)?;
             own.proxies.extend(proxies);
-            ctx = ctx.with_etcd_at(&endpoints);
-            own.with_etcd = Some(ctx.clone());
+            ctx = ctx.with_etcd_at(&endpoints)?;
+            own.etcd = Some(ctx.etcd()?.clone());
         }
         if names.iter().any(|name| matches!(name, Name::TableLock(_))) {
             ctx = ctx.with_mysql_over(|url| {
@@ -73,7 +72,7 @@ impl OwnClients {
 
 impl Drop for OwnClients {
     fn drop(&mut self) {
-        let (zk, db, with_etcd) = (self.zk.take(), self.db.take(), self.with_etcd.take());
+        let (zk, db, etcd) = (self.zk.take(), self.db.take(), self.etcd.take());
         let proxies = std::mem::take(&mut self.proxies);
         if proxies.is_empty() {
             return;
@@ -85,8 +84,8 @@ impl Drop for OwnClients {
             if let Some(db) = db {
                 db.close().await;
             }
-            if let Some(ctx) = with_etcd {
-                ctx.close_etcd().await;
+            if let Some(etcd) = etcd {
+                etcd.close().await;
             }
             drop(proxies);
         });

@@ -176,6 +176,12 @@ impl Job {
         self.request.lease.unwrap_or_else(|| Duration::from_millis(ctx.config.lock.lease_ms))
     }
 
+    /// The lease in etcd, which counts whole seconds, from 2 s on: at least as long as the requested one.
+    pub(crate) fn etcd_lease(&self, ctx: &Ctx) -> Duration {
+        let lease = self.lease(ctx);
+        Duration::from_secs(lease.as_secs() + u64::from(lease.subsec_nanos() > 0)).max(Duration::from_secs(2))
+    }
+
     /// How long the job may still wait, counted from its start. Once it has entered, the requested stay is added.
     pub fn wait_left(&self) -> Duration {
         let stay = if self.observation.has_entered() { self.request.hold } else { Duration::ZERO };

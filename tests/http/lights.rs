@@ -1,7 +1,7 @@
 //! Whether an instance is cut off or stopped, or a server is down.
 
 use crate::support::{
-    http::{MINUTE, check_url, client, elements, put_stock, status, stock, wait_until_held},
+    http::{MINUTE, check_url, client, elements, put_stock, status, stock},
     *,
 };
 use oversell::stock::Store;
@@ -61,7 +61,8 @@ async fn an_instance_cut_off_or_stopped_is_no_server_down() -> Result<()> {
     wait_until("all is well", || async { Ok(all(&near.url).await?.1["notes"] == json!([])) }).await?;
 
     let held = tokio::spawn(status(check_url(&near.url, "zk-lock", MINUTE, MINUTE)));
-    wait_until_held(&far.url, "zk-lock").await?;
+    let queue = || labs::child_nodes(&lab.addresses().zookeeper.connect, "/distributed/zk-lock");
+    wait_until("its node is there", || async { Ok(!queue().await?.is_empty()) }).await?;
     lab.pause(&near.name)?;
     let (_, stopped) = all(&far.url).await?;
     let words: String = elements(&stopped["notes"]).map(Value::to_string).collect();
@@ -69,11 +70,7 @@ async fn an_instance_cut_off_or_stopped_is_no_server_down() -> Result<()> {
         stopped["instances"][0]["up"] == false && words.contains("does not answer: no answer within"),
         "while it is stopped: {stopped}"
     );
-    wait_until("its session ends", || async {
-        let nodes = labs::child_nodes(&lab.addresses().zookeeper.connect, "/distributed/zk-lock");
-        Ok(nodes.await?.is_empty())
-    })
-    .await?;
+    wait_until("its session ends", || async { Ok(queue().await?.is_empty()) }).await?;
     lab.resume(&near.name)?;
     for base in [&near.url, &far.url] {
         wait_until("its lost session is told", || async {

@@ -89,7 +89,8 @@ pub(crate) async fn wait_until_held(base: &str, slug: &str) -> Result<i64> {
 /// The same of a product.
 pub(crate) async fn wait_until_held_of(base: &str, slug: &str, product: usize) -> Result<i64> {
     for sold in 0..200 {
-        match status(check_url_of(base, slug, product, 0, 100)).await? {
+        // A server may take a moment, and so a free lock: it is held if a second is not enough.
+        match status(check_url_of(base, slug, product, 0, 1000)).await? {
             // A polling holder must find the lock free in between.
             StatusCode::OK => tokio::time::sleep(Duration::from_millis(20)).await,
             StatusCode::SERVICE_UNAVAILABLE => return Ok(sold),

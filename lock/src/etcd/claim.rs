@@ -52,6 +52,8 @@ const REVOKED_FOR_LEASES: u32 = 3;
 pub(super) struct Claim {
     client: EtcdClient,
     name: Arc<str>,
+    /// The whole time of its lease.
+    pub(super) lease: Duration,
     lease_id: i64,
     key: Vec<u8>,
     owner: Owner,
@@ -77,21 +79,22 @@ pub(super) enum Place {
 impl Claim {
     /// Grants a lease for a contender of the lock `name`, in a task of its own: if the caller is dropped, the lease is revoked after
     /// the answer, or the revocation could overtake it.
-    pub(super) async fn grant(client: &EtcdClient, name: &Arc<str>) -> Result<Self, LockError> {
+    pub(super) async fn grant(client: &EtcdClient, name: &Arc<str>, lease: Duration) -> Result<Self, LockError> {
         // Positive: Go's client writes a negative number otherwise.
         let lease_id = fastrand::i64(1..);
         let (key, sent) = (format!("{name}/{lease_id:x}").into_bytes(), Instant::now());
         let claim = Self {
             client: client.clone(),
             name: Arc::clone(name),
+            lease,
             lease_id,
             key,
             owner: client.owner(),
-            sure_until: SureUntil::new(sent + sure_part(client.lease())),
+            sure_until: SureUntil::new(sent + sure_part(lease)),
             renewed: Mutex::new(sent),
             is_gone: AtomicBool::new(false),
         };
-        let grant = json!({"ID": lease_id.to_string(), "TTL": client.lease().as_secs().to_string()});
+        let grant = json!({"ID": lease_id.to_string(), "TTL": lease.as_secs().to_string()});
         let granting = client.tasks().spawn(async move {
             match claim.client.call("lease/grant", grant, claim.client.timeout()).await {
                 // It exists already: another node has granted it, and its answer was too late.
@@ -109,7 +112,7 @@ impl Claim {
             if Instant::now() >= until {
                 return Ok(place);
             }
-            let renewal = self.renewed() + self.client.lease() / 3;
+            let renewal = self.renewed() + self.lease / 3;
             tokio::select! {
                 () = self.client.wait_until_deleted(key) => {}
                 () = sleep_until(until.min(renewal).min(Instant::now() + RECHECK_INTERVAL)) => {}
@@ -160,7 +163,7 @@ impl Claim {
 
     /// Renews the lease if a third of it is over, and finds the place of the key that was created at the revision `own`.
     async fn renew_and_look(&self, own: u64) -> Result<Place, CallFailure> {
-        let (lease, sent) = (self.client.lease(), Instant::now());
+        let (lease, sent) = (self.lease, Instant::now());
         if sent >= self.renewed() + lease / 3 {
             if !self.renew(lease / 3).await? {
                 return Ok(Place::Gone);
@@ -234,9 +237,9 @@ impl Drop for Claim {
         if self.is_gone.load(Ordering::Relaxed) {
             return;
         }
-        let (client, lease_id, name) = (self.client.clone(), self.lease_id, Arc::clone(&self.name));
+        let (client, lease, lease_id, name) = (self.client.clone(), self.lease, self.lease_id, Arc::clone(&self.name));
         self.client.tasks().spawn(async move {
-            let (mut pause, end) = (FIRST_REVOKE_PAUSE, Instant::now() + client.lease() * REVOKED_FOR_LEASES);
+            let (mut pause, end) = (FIRST_REVOKE_PAUSE, Instant::now() + lease * REVOKED_FOR_LEASES);
             while let Err(failure) = revoke(&client, lease_id).await {
                 tracing::debug!(?failure, name = &*name, "a lease is not revoked yet");
                 if Instant::now() >= end {

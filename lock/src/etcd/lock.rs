@@ -12,6 +12,7 @@ use super::{
     claim::{Claim, Place, first_kv, read_first},
     client::EtcdClient,
     gateway::{base64, bytes_of},
+    options::check_lease,
 };
 use crate::{
     Fence, Guard, Holder, Lease, Lock, LockError, Owner, deadline,
@@ -85,13 +86,14 @@ pub struct EtcdLock {
     client: EtcdClient,
     name: Arc<str>,
     owner: Option<Owner>,
+    lease: Duration,
 }
 
 impl EtcdClient {
     /// Makes a contender for the lock `name`, of 1 byte to 64 KiB: the prefix of its keys, without the `/` behind it.
     #[must_use]
     pub fn lock(&self, name: &str) -> EtcdLock {
-        EtcdLock { client: self.clone(), name: name.into(), owner: None }
+        EtcdLock { client: self.clone(), name: name.into(), owner: None, lease: self.lease() }
     }
 }
 
@@ -111,6 +113,12 @@ impl EtcdLock {
     #[must_use]
     pub fn owner(self, owner: Owner) -> Self {
         Self { owner: Some(owner), ..self }
+    }
+
+    /// Sets the lease of a new hold, instead of the client's: whole seconds from 2 s to an hour. A hold that the owner has keeps its own.
+    #[must_use]
+    pub fn lease(self, lease: Duration) -> Self {
+        Self { lease, ..self }
     }
 
     /// Returns the holder, in any process, as etcd showed it a moment ago: its lease in hexadecimal and, after a space, the value
@@ -165,6 +173,7 @@ impl EtcdLock {
     /// Takes a new hold, or shares the owner's present one, unless that is lost.
     async fn take_or_share(&self, wait: Duration) -> Result<Arc<Hold>, LockError> {
         self.check_name()?;
+        check_lease(self.lease).map_err(|rule| LockError::invalid(&*self.name, rule))?;
         let until = deadline(wait);
         let Some(owner) = self.owner else {
             return Ok(Arc::new(self.take(wait, until, None).await?));
@@ -187,7 +196,7 @@ impl EtcdLock {
         let lines = self.client.shared().of::<Mutexes<Arc<str>>>();
         let head = lines.lock(&self.name, time_left(until)).await.ok_or_else(|| self.taken_error(wait))?;
         loop {
-            let claim = Claim::grant(&self.client, &self.name).await?;
+            let claim = Claim::grant(&self.client, &self.name, self.lease).await?;
             match claim.queue(until).await? {
                 // A hold that may have ended is not given out.
                 Place::First(fence) if !claim.sure_until.is_over() => {
@@ -254,7 +263,7 @@ impl Share for HoldShare {
 
     /// Renews the lease; completes when lease or key is gone, or the client is closed.
     async fn renew_until_lost(&self, sure_until: &SureUntil) {
-        let (claim, lease) = (&self.hold.claim, Lease::Watchdog(self.client.lease()));
+        let (claim, lease) = (&self.hold.claim, Lease::Watchdog(self.hold.claim.lease));
         let late = |left| {
             let (kind, name) = (KIND, &*self.name);
             self.observer().observe(LockEvent::RenewedLate { kind, name, left });

@@ -96,17 +96,19 @@ impl EtcdOptions {
         let rules = [
             (!self.endpoints.contains("https://"), "endpoints: https is not known here; let a proxy beside this process encrypt"),
             (endpoints.iter().all(|endpoint| is_address(endpoint)), "endpoints: http://host:port[,http://host:port…]"),
-            (
-                (MIN_LEASE..=MAX_TIME_LIMIT).contains(&self.lease) && self.lease.subsec_nanos() == 0,
-                "lease: whole seconds, from 2 s to an hour",
-            ),
             ((Duration::from_millis(10)..=MAX_TIME_LIMIT).contains(&self.timeout), "timeout: from 10 ms to an hour"),
         ];
         match rules.into_iter().find(|(kept, _)| !kept) {
             Some((_, rule)) => Err(LockError::invalid(&self.endpoints, rule)),
-            None => Ok(endpoints),
+            None => check_lease(self.lease).map(|()| endpoints).map_err(|rule| LockError::invalid(&self.endpoints, rule)),
         }
     }
+}
+
+/// Fails with the rule for a lease that etcd or a careful user would not have.
+pub(super) fn check_lease(lease: Duration) -> Result<(), &'static str> {
+    let kept = (MIN_LEASE..=MAX_TIME_LIMIT).contains(&lease) && lease.subsec_nanos() == 0;
+    kept.then_some(()).ok_or("lease: whole seconds, from 2 s to an hour")
 }
 
 /// Whether it is `host:port` with a port that is not 0, as a URI can have it.

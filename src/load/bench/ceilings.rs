@@ -186,7 +186,7 @@ impl Ceilings {
                 guard.release().await?;
             }
             BareWork::EtcdLock => {
-                let guard = ctx.etcd(SESSION_TIMEOUT)?.lock(DIRECTORY).acquire(ACQUIRE_TIMEOUT).await?;
+                let guard = ctx.etcd()?.lock(DIRECTORY).lease(SESSION_TIMEOUT).acquire(ACQUIRE_TIMEOUT).await?;
                 self.run_section(conn).await?;
                 guard.release().await?;
             }

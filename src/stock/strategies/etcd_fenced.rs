@@ -16,8 +16,7 @@ pub(super) const STRATEGY: StrategySpec = StrategySpec {
 
 /// Sells under the lock with a fencing token, which the row checks.
 async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
-    let etcd = ctx.etcd(job.lease(ctx))?;
     let name = job.etcd_prefix("/distributed/etcd-fenced");
-    let guard = etcd.lock(&name).acquire(job.wait_left()).await?;
+    let guard = ctx.etcd()?.lock(&name).lease(job.etcd_lease(ctx)).acquire(job.wait_left()).await?;
     run_then_release(guard, |fence| fenced::fenced_read_then_write(ctx, job, &name, fence, async |_| Ok(()))).await
 }

@@ -15,7 +15,7 @@ pub(super) const STRATEGY: StrategySpec = StrategySpec {
 };
 
 async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
-    let etcd = ctx.etcd(job.lease(ctx))?;
-    let guard = etcd.lock(&job.etcd_prefix("/distributed/etcd-lock")).acquire(job.wait_left()).await?;
+    let lock = ctx.etcd()?.lock(&job.etcd_prefix("/distributed/etcd-lock")).lease(job.etcd_lease(ctx));
+    let guard = lock.acquire(job.wait_left()).await?;
     run_then_release(guard, |fence| none::read_then_write(ctx, job, fence)).await
 }

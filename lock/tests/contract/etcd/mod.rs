@@ -135,24 +135,29 @@ impl Server for Etcd {
     }
 }
 
-/// The key that Go's client would have, with the owner as its value and a lease of this hold alone.
+/// The key that Go's client would have, with the owner as its value and a lease of this hold alone, as long as the client's or as
+/// the lock asks for.
 #[apply(test!)]
 async fn a_hold_has_a_lease_of_its_own_and_the_key_of_go(etcd: &Etcd) -> Result {
     let (process, names) = (etcd.client().await, [name(), name()]);
     let mut leases = Vec::new();
     let mut guards = Vec::new();
-    for name in &names {
-        guards.push(take(&process.lock(name)).await?);
+    for (name, length) in names.iter().zip([LEASE, 2 * LEASE]) {
+        let lock = process.lock(name);
+        guards.push(take(&if length == LEASE { lock } else { lock.lease(length) }).await?);
         let keys = etcd.ask("kv/range", range(name)).await?;
         let key = &keys["kvs"][0];
         let lease: i64 = key["lease"].as_str().context("a lease")?.parse()?;
         ensure_equal("the key", text_of(&key["key"]), format!("{name}/{lease:x}"))?;
+        let granted = etcd.ask("lease/timetolive", json!({"ID": lease.to_string()})).await?;
+        ensure_equal("the lease", granted["grantedTTL"].as_str().map(str::to_owned), Some(length.as_secs().to_string()))?;
         let fence = guards.last().and_then(Guard::fence).map(|fence| fence.0.to_string());
         ensure_equal("the fence", key["create_revision"].as_str().map(str::to_owned), fence)?;
         leases.push(lease.to_string());
     }
     ensure!(leases[0] != leases[1], "one lease for two holds");
     ensure_invalid("its lease has one length", guards[0].extend(SOON).await)?;
+    ensure_invalid("half a second", process.lock(&names[0]).lease(Duration::from_millis(2500)).try_acquire().await)?;
     for guard in guards {
         guard.release().await?;
     }
