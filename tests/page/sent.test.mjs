@@ -57,7 +57,7 @@ describe('the lines that were really sent', () => {
     assert.deepEqual(wrong, []);
   });
 
-  it('no event makes a picture higher, in every race', async () => {
+  it('no event makes a picture higher, and a phone cuts no joined label, in every race', async () => {
     const { replays } = await getJson(`${suite.at.http}/replays`);
     let growing = 0;
     for (const { lesson, actors, cured_actors, shows, cured_shows } of replays.filter(isPlayed)) {
@@ -75,6 +75,9 @@ describe('the lines that were really sent', () => {
           assert.ok(needed < height * MOST_CROWDED, `${lesson}, cured: ${cured}: it needs ${needed} of ${height}`);
         }
         if (new Set(all.map((_, n) => drawn(all.slice(0, n + 1), end, { who }).height)).size > 1) growing += 1;
+        const labels = drawn(all, end, { who, comes, height, width: PHONE }).lanes.flatMap((lane) => lane.labels);
+        const cut = labels.filter(({ left, width, parts }) => parts.length > 1 && left + width > PHONE).map(({ parts }) => parts.map(({ text }) => text));
+        assert.deepEqual(cut, [], `${lesson}, cured: ${cured}: joined on a phone`);
       }
     }
     // The twin: without the given height most grow.
@@ -260,10 +263,12 @@ const isPlayed = ({ lesson, cannot }) => !cannot && !QUICK_WITH_OPTIONS.includes
 /** Labels overlap where a picture needs more than this share of its height. */
 const MOST_CROWDED = 1.15;
 
-/** A race at full scale on a screen of 1280 pixels. @param {any[]} events @param {number} end @param {{who: string[], comes?: any, height?: number}} how */
-function drawn(events, end, { who, comes, height }) {
-  const width = 980;
-  const measure = (/** @type {string} */ text) => [...text].reduce((sum, letter) => sum + (letter > '\u2e80' ? 20 : 11), 0);
+/** The picture's width on a screen of 1280 pixels, and on a phone. */
+const [DESK, PHONE] = [980, 358];
+
+/** A race at full scale. @param {any[]} events @param {number} end @param {{who: string[], comes?: any, height?: number, width?: number}} how */
+function drawn(events, end, { who, comes, height, width = DESK }) {
+  const measure = (/** @type {string} */ text) => [...text].reduce((sum, letter) => sum + (letter > '\u2e80' ? 20 : 11), 0) * (width === PHONE ? 0.7 : 1);
   const { tick, arrow, comma } = /** @type {any} */ (languages.zh);
   const words = { tick, arrow, comma, seconds: String, stopped: '' };
   return sceneOf({ width, shown: width, unit: 1, begin: 0, span: end * 1.1, dense: false, height, comes, measure, words, model: modelOf(events, 0, 1, { live: true, actors: who }) });

@@ -42,8 +42,12 @@ export function placeLabels(wanted, { from, to, lines, measure, comma }) {
   return placed;
 }
 
-/** Marks too close for a label each share one. @param {Wanted[]} wanted sorted by x @param {number} near */
-export function joinClose(wanted, near) {
+/**
+ * Marks too close for a label each share one.
+ * @param {Wanted[]} wanted sorted by x @param {number} near
+ * @param {(texts: string[]) => boolean} fits whether a label of these texts is narrower than the picture
+ */
+export function joinClose(wanted, near, fits) {
   /** @type {Wanted[]} */
   const all = [];
   for (const label of wanted) {
@@ -53,11 +57,14 @@ export function joinClose(wanted, near) {
       last.red ||= label.red;
     } else all.push({ ...label });
   }
-  return all.map((label) => ({ ...label, parts: shortenParts(label.parts) }));
+  return all.map((label) => ({ ...label, parts: shortenParts(label.parts, fits) }));
 }
 
-/** A repeated part is written once with its count; of many parts the first and the last remain. @param {Part[]} parts */
-function shortenParts(parts) {
+/**
+ * A repeated part is written once with its count; of parts that are too many or too wide the first and the last remain, or the last alone.
+ * @param {Part[]} parts @param {Parameters<typeof joinClose>[2]} fits
+ */
+function shortenParts(parts, fits) {
   /** @type {(Part & {times: number})[]} */
   const merged = [];
   for (const part of parts) {
@@ -66,5 +73,9 @@ function shortenParts(parts) {
     else merged.push({ ...part, times: 1 });
   }
   const all = merged.map(({ at, text, times }) => ({ at, text: times > 1 ? `${text} × ${times}` : text }));
-  return all.length > MAX_PARTS ? [all[0], { at: all[1].at, text: '…' }, ...all.slice(-1)] : all;
+  const texts = (/** @type {Part[]} */ of) => of.map(({ text }) => text);
+  if (all.length < 2 || (all.length <= MAX_PARTS && fits(texts(all)))) return all;
+  const last = all.slice(-1);
+  const ends = [all[0], ...(all.length > 2 ? [{ at: all[1].at, text: '…' }] : []), ...last];
+  return [ends, [{ at: all[0].at, text: '…' }, ...last]].find((some) => fits(texts(some))) ?? last;
 }

@@ -125,7 +125,8 @@ export function sceneOf({ width, shown, unit, begin, span, stepped = false, dens
   const crossing = model.arrows.map((arrow) => x(arrow.at));
   const rows = (/** @type {Placed[]} */ labels) => Math.max(0, ...labels.map((label) => label.row + 1));
   const placeWords = (/** @type {Wanted[]} */ wanted, /** @type {number[]} */ lines) => {
-    const ways = NEAR.map((near) => () => placeLabels(joinClose(wanted, u(near)), { from: from - u(4), to: width, lines, measure, comma: words.comma }));
+    const fits = (/** @type {string[]} */ texts) => measure(texts.join(words.comma), true) <= width - from;
+    const ways = NEAR.map((near) => () => placeLabels(joinClose(wanted, u(near), fits), { from: from - u(4), to: width, lines, measure, comma: words.comma }));
     let placed = ways[0]();
     for (let n = 1; height != null && n < ways.length && rows(placed) > (stepped ? MAX_ROWS_STEPPED : MAX_ROWS); n += 1) placed = ways[n]();
     return placed;
