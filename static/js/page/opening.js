@@ -42,5 +42,6 @@ export function listen(then) {
   $('opening-why').onclick = () => {
     $('race-run').focus({ preventScroll: true });
     $('race').scrollIntoView();
+    if (!$('race-run').matches('.cancel, [aria-disabled="true"]')) $('race-run').click();
   };
 }
