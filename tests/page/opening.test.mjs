@@ -28,7 +28,7 @@ describe('the first view', () => {
     await tab.waitFor(() => document.getElementById('race-run').getBoundingClientRect().bottom <= innerHeight && document.activeElement.id === 'race-run');
     // The race that shows it plays at once.
     await tab.waitForElement('#race.ended');
-    assert.match(await tab.text('#race-why'), /都读到/);
+    assert.match(await tab.text('#race-why'), /另一个人也读了/);
     await tab.click('#en');
     await tab.waitForText('#opening-oversold', /^5,000 people have one, and the stock still says 4,\d{3}: these will be sold again\.$/);
     await tab.go('1.3');
