@@ -165,7 +165,10 @@ fn observe(
         // An expected answer in JSON or of many lines is shown as the line has it, in short.
         let is_long = (printed.starts_with('{') || printed.len() > MAX_SHOWN) && typed.is_printed(printed);
         let printed = if is_long { &line.expect } else { printed };
-        let shown = format!("{run} → {}", printed.trim().replace('\n', " "));
+        let shown = match printed.trim() {
+            "" => run,
+            printed => format!("{run} → {}", printed.replace('\n', " ")),
+        };
         let claimed = line.claimed.as_ref().filter(|_| !typed.shows_claim(printed));
         let otherwise = claimed.map(|claimed| format!(" ≠ {}", claimed.replace('\n', " ")));
         in_short(&(shown + &otherwise.unwrap_or_default()))
