@@ -164,6 +164,8 @@ async fn try_version(on: &Cluster, library: Library, java: Java, lines: &[Script
     for peer in peers.values() {
         peer.stop().await;
     }
+    // Lines that end early leave broken what their last ones mend.
+    on.mend_all().await;
     match library {
         Library::Redisson => remove_keys(servers.redis.iter().map(|node| &node.url[..]), key).await?,
         Library::Curator => remove_nodes(&on.zookeeper().await?, "/", key).await?,
