@@ -362,7 +362,7 @@ async fn exclusion(trial: &Trial) -> TrialResult {
                 if last_entry.lock().elapsed() > ENTRY_TIMEOUT {
                     return Err(TrialError::Broken(Bilingual::of(
                         "有 5 秒谁也没有进去：有人解锁之后，别人进不去。",
-                        "For 5 s nobody got in: after an unlock others did not.",
+                        "For 5 s nobody got in: after an unlock others did not get in.",
                     )));
                 }
                 sleep(Duration::from_millis(1)).await;

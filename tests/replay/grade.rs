@@ -43,7 +43,7 @@ type Twin = (&'static str, [&'static str; 3], &'static str, &'static str);
 
 const TWINS: [(&str, Twin); 8] = [
     ("lets_all_in", ("2.7", [YES, "", ""], "fffffff", "Two were inside at once.")),
-    ("frees_nothing", ("2.7", ["", YES, ""], "fpppfff", "after an unlock others did not")),
+    ("frees_nothing", ("2.7", ["", YES, ""], "fpppfff", "after an unlock others did not get in")),
     ("renews_nothing", ("2.7", ["", "", YES], "pppppff", "A was still inside when its lease ended, and B got in too.")),
     (
         "renews_whoever_asks",

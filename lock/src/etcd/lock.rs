@@ -115,7 +115,8 @@ impl EtcdLock {
         Self { owner: Some(owner), ..self }
     }
 
-    /// Sets the lease of a new hold, instead of the client's: whole seconds from 2 s to an hour. A hold that the owner has keeps its own.
+    /// Sets the lease of a new hold, instead of the client's: whole seconds from 2 s to an hour. A hold that the owner has
+    /// keeps its own.
     #[must_use]
     pub fn lease(self, lease: Duration) -> Self {
         Self { lease, ..self }
@@ -173,7 +174,7 @@ impl EtcdLock {
     /// Takes a new hold, or shares the owner's present one, unless that is lost.
     async fn take_or_share(&self, wait: Duration) -> Result<Arc<Hold>, LockError> {
         self.check_name()?;
-        check_lease(self.lease).map_err(|rule| LockError::invalid(&*self.name, rule))?;
+        check_lease(&self.name, self.lease)?;
         let until = deadline(wait);
         let Some(owner) = self.owner else {
             return Ok(Arc::new(self.take(wait, until, None).await?));

@@ -100,15 +100,15 @@ impl EtcdOptions {
         ];
         match rules.into_iter().find(|(kept, _)| !kept) {
             Some((_, rule)) => Err(LockError::invalid(&self.endpoints, rule)),
-            None => check_lease(self.lease).map(|()| endpoints).map_err(|rule| LockError::invalid(&self.endpoints, rule)),
+            None => check_lease(&self.endpoints, self.lease).map(|()| endpoints),
         }
     }
 }
 
-/// Fails with the rule for a lease that etcd or a careful user would not have.
-pub(super) fn check_lease(lease: Duration) -> Result<(), &'static str> {
-    let kept = (MIN_LEASE..=MAX_TIME_LIMIT).contains(&lease) && lease.subsec_nanos() == 0;
-    kept.then_some(()).ok_or("lease: whole seconds, from 2 s to an hour")
+/// Fails with [`LockError::Invalid`], named `of`, for a lease that etcd cannot have or that is a mistake in the unit.
+pub(super) fn check_lease(of: &str, lease: Duration) -> Result<(), LockError> {
+    let is_kept = (MIN_LEASE..=MAX_TIME_LIMIT).contains(&lease) && lease.subsec_nanos() == 0;
+    is_kept.then_some(()).ok_or_else(|| LockError::invalid(of, "lease: whole seconds, from 2 s to an hour"))
 }
 
 /// Whether it is `host:port` with a port that is not 0, as a URI can have it.
