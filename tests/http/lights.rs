@@ -1,7 +1,7 @@
 //! Whether an instance is cut off or stopped, or a server is down.
 
 use crate::support::{
-    http::{MINUTE, check_url, client, elements, put_stock, status, stock},
+    http::{MINUTE, check_url, client, elements, new_client, put_stock, status, stock},
     *,
 };
 use oversell::stock::Store;
@@ -11,8 +11,8 @@ use serde_json::{Value, json};
 
 /// The state of the whole cluster, by the instance at `base`.
 async fn lights(base: &str, query: &str) -> Result<(StatusCode, Value)> {
-    // Not over a kept connection: an instance that was stopped closes it when it goes on.
-    let answer = client().get(format!("{base}/health/ready{query}")).send().await?;
+    // Not over a kept connection: an instance that was stopped closes it when it goes on, as the request arrives.
+    let answer = new_client().get(format!("{base}/health/ready{query}")).send().await?;
     Ok((answer.status(), answer.json().await?))
 }
 
