@@ -150,6 +150,14 @@ describe("the class's page", () => {
     await projector.waitForLesson('1.1');
     await projector.press('#race-class');
     await phone.waitForText('#guess-ask', /谁的写入丢失了/);
+    // So does a phone that comes later by the address that the terminal shows, or by the code that the race leads to.
+    const late = await suite.openTab('class.html#/?me', PHONE);
+    await late.waitForText('#guess-ask', /谁的写入丢失了/);
+    assert.equal(await projector.page.$eval('#race-idle a', (link) => link.getAttribute('href')), 'class.html#/1.1');
+    const code = await openLesson(suite, '1.1');
+    await code.press('#phone');
+    await code.fill('#address', '192.168.1.5:8080');
+    await code.waitForText('#link', /#\/1\.1\?me$/);
     await phone.press('[data-guess="1"]');
     await phone.waitForText('#notice', /名字/);
     await phone.fill('#who', '小明');
@@ -179,7 +187,7 @@ describe("the class's page", () => {
     assert.equal(await phone.count('#guess-choices [aria-pressed=true]'), 0);
     await phone.press('[data-guess="1"]');
     await phone.waitForElement('[data-guess="1"][aria-pressed=true]');
-    for (const tab of [phone, desk, projector, again]) tab.assertNoErrors();
+    for (const tab of [phone, desk, projector, late, code, again]) tab.assertNoErrors();
   });
 
   it('the wall keeps the shares after the end', async () => {

@@ -29,6 +29,9 @@ describe('the first view', () => {
     // The race that shows it plays at once.
     await tab.waitForElement('#race.ended');
     assert.match(await tab.text('#race-why'), /另一个人也读了/);
+    // The pictures have taken the place of the numbers, which stand below them.
+    await tab.waitFor(() => document.getElementById('opening-figures').getBoundingClientRect().top > document.getElementById('race-why').getBoundingClientRect().bottom);
+    await tab.screenshot('opening-played');
     await tab.click('#en');
     await tab.waitForText('#opening-oversold', /^5,000 people have one, and the stock still says 4,\d{3}: these will be sold again\.$/);
     await tab.go('1.3');

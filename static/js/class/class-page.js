@@ -65,6 +65,10 @@ let openedAt;
 /** Actions of a phone that are not answered yet. @type {Set<string>} */
 const pendingActions = new Set();
 
+const addressedLesson = () => /^#\/(\d[^?]*)/.exec(location.hash)?.[1];
+/** This page was opened at a lesson. */
+const isLed = addressedLesson() != null;
+
 /** @returns {[string, boolean]} */
 function parseAddress() {
   const [, lesson, rest = ''] = /^#\/([^?]*)(\?.*)?$/.exec(location.hash) ?? [];
@@ -253,9 +257,11 @@ addEventListener('hashchange', () => {
   frame();
 });
 $('phone').addEventListener('click', () => {
-  qrCode.open(lessonId);
+  // The address may name a race, which phones guess.
+  const lesson = addressedLesson() ?? lessonId;
+  qrCode.open(lesson);
   // Phones follow the desk to this lesson.
-  api.showLesson(lessonId).catch(() => {});
+  api.showLesson(lesson).catch(() => {});
 });
 $('in-words').addEventListener('toggle', () => { hasNews = true; });
 $('who').value = localStore.get('who') ?? '';
@@ -312,8 +318,8 @@ pollHealth();
 follow('classroom/events', {
   message(event) {
     if (event.event === 'up') openedAt ??= event.t_us;
-    // Only a lesson chosen after this phone came: an earlier one may be another than its QR code led to.
-    if (event.event === 'lesson' && isPhone && event.key && event.t_us > (openedAt ?? Infinity)) location.hash = `#/${event.key}?me`;
+    // An earlier lesson may be another than this phone's QR code led to.
+    if (event.event === 'lesson' && isPhone && event.key && (!isLed || event.t_us > (openedAt ?? Infinity))) location.hash = `#/${event.key}?me`;
     if (['lesson', 'ended'].includes(event.event) && isPhone && event.key === lessonId && isGuessLesson()) {
       phoneGuess.hear(event);
       say('');

@@ -53,7 +53,7 @@ export function draw(chapters, lesson, waiting) {
     const { seen, all: of, minutes } = ninetyMinutes.progress();
     const own = ninetyMinutes.NINETY_MINUTES.flatMap(([name]) => all.find((l) => l.id === name) ?? []);
     return [el('section', { 'aria-label': t('ninety'), class: 'spine' }, el('h2', {}, t('ninety'), ' ', el('span', { class: 'done' }, t('ninetyDone', seen, of, minutes))),
-      el('ol', {}, ...own.map((l, i) => entry(l, `${i + 1}`, ninetyMinutes.isFinished(l.id) ? el('span', { class: 'seen', role: 'img', 'aria-label': t('ninetySeen'), title: t('ninetySeen') }, icons('tick')) : ''))))];
+      el('ol', {}, ...own.map((l, i) => entry(l, `${i + 1}`, ninetyMinutes.isFinished(l.id) ? el('span', { class: 'dim' }, t('ninetySeen')) : ''))))];
   }
 
   /** @param {Chapter} chapter */

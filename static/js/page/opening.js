@@ -21,6 +21,9 @@ export function show(lesson) {
 /** @param {import('../run/runs.js').Runs} runs @param {boolean} isReached */
 export function draw(runs, isReached) {
   if ($('opening').hidden) return;
+  // A race's pictures have the place above.
+  const isBelow = document.documentElement.hasAttribute('data-stage');
+  if (isBelow !== ($('race').nextElementSibling === $('opening'))) isBelow ? $('race').after($('opening')) : $('main').prepend($('opening'));
   const run = runs.runOf(PLAN.strategy, PLAN.target);
   $('opening-run').setAttribute('aria-disabled', String(!isReached || runs.active != null));
   $('opening-figures').hidden = !run || run.state === 'failed';

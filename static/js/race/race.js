@@ -599,6 +599,7 @@ function idleNote(its, both) {
   if (disabledReason) return [t(disabledReason)];
   if (refusal) return [refusal];
   if (its.cannot) return [t('replayCannot', its.cannot[currentLanguage()])];
+  if (classGuesses.isAsked(its.lesson) && !both.some(Boolean)) return [el('a', { href: `class.html#/${its.lesson}` }, t('votesJoin'))];
   const [other] = activeReplays.values();
   if (other && !isPlayingShown()) return [t('replayOther', numberOf(other.lesson), t(other.cured ? 'cured' : 'flaw')), ' ', el('a', { href: `#/${other.lesson}` }, t('watch'))];
   const [shared] = sharedReplays;

@@ -31,7 +31,7 @@ export const zh = {
   timingPause: 'A 停多久', timingLease: '租约多长', timingAfter: 'B 多久后来', timingIs: (s) => `${s} 秒`, timingKept: '这样的时间没有超卖：A 停得比租约短，或者停的时候还没读、已经写完。',
   next: (name, place) => `下一课${place ? `（${place}）` : ''}：${name} →`, spineEnd: '90 分钟到此为止：没有锁、锁错地方、锁会到期、锁也要令牌。还可以看：', spineLibraries: '现成的锁（§2.10）', spineTable: '用表做锁（第 4 章）', ninety: '90 分钟', ninetyDone: (seen, all, minutes) => `${seen} / ${all}${minutes ? ` · 还要 ${minutes} 分钟` : ''}`, ninetySeen: '演过了',
   sharedReplay: (id) => `全班在看 ${id} 的竞态。`,
-  votes: (n) => ` · ${n} 人`, votesAsk: '让全班猜', votesAsked: (n) => `手机在猜：${n} 人`,
+  votes: (n) => ` · ${n} 人`, votesAsk: '让全班猜', votesJoin: '手机怎么加入', votesAsked: (n) => `手机在猜：${n} 人`,
   besideLink: '并排跑这几种', noButton: '这一课没有按钮：读一读，或者在终端里亲手做。', verdictAny: '全部',
   searchFound: (n) => `找到 ${n} 课`, loadTitle: ({ threads, loops }) => (threads === 1 ? `一个人，买 ${loops} 次` : '再跑一场：很多人同时买'), sayWhy: (id, isOversold) => `${isOversold ? '为什么' : '两个人同时买呢'}？看两个人的竞态（${id}）`, raceErrata: '原文在这里写错的：',
 };
@@ -62,9 +62,9 @@ export const en = {
   linesSent: 'Really sent', linesLongLease: ' (ten minutes: here the clock alone ends it)', scheduleOpen: 'You schedule', scheduleClose: 'Close',
   timingOpen: 'Drag times', timingTitle: 'Drag the times: let go, and the servers play it', timingAt: 'A stands still: ', timingLocked: 'inside, before it reads', timingRead: 'between read and write', timingWritten: 'before it unlocks',
   timingPause: 'A stands for', timingLease: 'Lease', timingAfter: 'B comes after', timingIs: (s) => `${s} s`, timingKept: 'At these times nothing is oversold: A stands for less than its lease, or before it reads, or after it has written. ',
-  next: (name, place) => `Next${place ? ` (${place})` : ''}: ${name} →`, spineEnd: 'The ninety minutes end here: no lock, a lock in the wrong place, a lock that ends, a lock that needs a token. From here: ', spineLibraries: 'ready-made locks (§2.10)', spineTable: 'a table as a lock (chapter 4)', ninety: '90 minutes', ninetyDone: (seen, all, minutes) => `${seen} / ${all}${minutes ? ` · ${minutes} min left` : ''}`, ninetySeen: 'was played',
+  next: (name, place) => `Next${place ? ` (${place})` : ''}: ${name} →`, spineEnd: 'The ninety minutes end here: no lock, a lock in the wrong place, a lock that ends, a lock that needs a token. From here: ', spineLibraries: 'ready-made locks (§2.10)', spineTable: 'a table as a lock (chapter 4)', ninety: '90 minutes', ninetyDone: (seen, all, minutes) => `${seen} / ${all}${minutes ? ` · ${minutes} min left` : ''}`, ninetySeen: 'played',
   sharedReplay: (id) => `The class watches the race of lesson ${id}.`,
-  votes: (n) => ` · ${n}`, votesAsk: 'Ask the class', votesAsked: (n) => `Phones guess: ${n}`,
+  votes: (n) => ` · ${n}`, votesAsk: 'Ask the class', votesJoin: 'How phones join', votesAsked: (n) => `Phones guess: ${n}`,
   besideLink: 'Run these side by side', noButton: 'This lesson has no button: read it, or do it by hand in a terminal.', verdictAny: 'all',
   searchFound: (n) => `${n} lessons`, loadTitle: ({ threads, loops }) => (threads === 1 ? `One buyer, ${loops} times` : 'And a run: many who buy at once'), sayWhy: (id, isOversold) => `${isOversold ? 'Why' : 'And two at once'}? See the race of two (${id})`, raceErrata: 'What the text has wrong here:',
 };
