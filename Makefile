@@ -67,13 +67,14 @@ $(BY_THEMSELVES):
 NEWER_REDIS = valkey-8
 
 # Sets of other releases' servers; a set is one lab.
-SETS = debian13 mysql valkey9 redict
+SETS = debian13 mysql redis86 valkey9 redict
 debian13 = redis-8 mariadb-11 zookeeper-3.9 etcd-3.5
 mysql = valkey-8 mysql-9
+redis86 = redis-8.6
 valkey9 = valkey-9
 redict = redict-7
 
-servers: install ## what depends on a server's release, on others than the system's: SET=debian13, mysql, valkey9 or redict, else all
+servers: install ## what depends on a server's release, on others than the system's: SET=debian13, mysql, redis86, valkey9 or redict, else all
 	@failed=; $(foreach set,$(or $(SET),$(SETS)),scripts/on-servers $($(set)) || failed=1;) test -z "$$failed"
 
 engines: install $(ENGINES)/installed ## the course's ten statements on other engines, MariaDB's and MySQL's, PostgreSQL, SQLite, H2, HSQLDB and more, into target/docs/engines.md; ENGINES_ARE='h2,sqlite' tries some
