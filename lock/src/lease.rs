@@ -47,7 +47,7 @@ impl Lease {
     }
 
     /// Returns its duration in whole milliseconds, rounded down.
-    #[cfg(feature = "redis")]
+    #[cfg(any(feature = "mysql", feature = "redis"))]
     pub(crate) fn millis(self) -> u64 {
         u64::try_from(self.duration().as_millis()).unwrap_or(u64::MAX)
     }

@@ -234,11 +234,17 @@ impl Cluster {
             .ok_or_else(|| NoVerdict::unavailable("没有能下命令的实验环境：用 --lab", "no lab that takes orders: pass --lab"))
     }
 
-    /// Mends all faults of the experiment; a member that cannot be mended is named on stderr.
+    /// Mends all faults of the experiment; a member that cannot be mended is named on stderr. The Sentinel has promoted the replica of
+    /// a main Redis that stood still for seconds, and the first one comes back as its replica: it is promoted again.
     pub(super) async fn mend_all(&self) {
         if let Some(faults) = &self.faults {
             let failed = |member: &str, why| eprintln!("oversell: {member} is left as it is: {why}");
             faults.mend_all(failed).await;
+            if self.lab.as_ref().is_some_and(|lab| lab.replica.is_some())
+                && let Err(why) = faults.inject(Action::Promote, "redis").await
+            {
+                failed("redis", why);
+            }
         }
     }
 
