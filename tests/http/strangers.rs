@@ -3,7 +3,7 @@
 
 use super::bounds::of_each;
 use crate::support::{
-    http::{answer, ask_json, check_url, client, elements, status},
+    http::{MINUTE, answer, ask_json, check_url, client, elements, status},
     labs, *,
 };
 use oversell_lab::{
@@ -184,7 +184,8 @@ async fn free_strategies(base: &str) -> Result<Vec<String>> {
     let mut free = vec![];
     for strategy in elements(&ask_json(format!("{base}/strategies")).await?) {
         let slug = strategy["slug"].as_str().context("no name")?;
-        if status(check_url(base, slug, 0, 15_000)).await? != StatusCode::SERVICE_UNAVAILABLE {
+        // A visit may stay for a minute, also one whose visitor has hung up.
+        if status(check_url(base, slug, 0, MINUTE + 15_000)).await? != StatusCode::SERVICE_UNAVAILABLE {
             free.push(slug.to_owned());
         }
     }
