@@ -46,6 +46,8 @@ const seconds = (us) => (us / 1e6).toFixed(1);
 
 let visits = new Visits();
 let [lessonId, isPhone] = parseAddress();
+/** This page was opened at a lesson. */
+const isLed = addressedLesson() != null;
 /** Titles and claims by lesson. @type {Map<string, import('../lesson/course.js').Lesson>} */
 let titles = new Map();
 /** The servers' own counts of semaphore, latch and barrier; null where they are not known. @type {{semaphore?: number | null, latch?: number | null, barrier?: boolean | null}} */
@@ -65,17 +67,18 @@ let openedAt;
 /** Actions of a phone that are not answered yet. @type {Set<string>} */
 const pendingActions = new Set();
 
-const addressedLesson = () => /^#\/(\d[^?]*)/.exec(location.hash)?.[1];
-/** This page was opened at a lesson. */
-const isLed = addressedLesson() != null;
+/** The lesson that the address names. */
+function addressedLesson() {
+  return /^#\/(\d[^?]*)/.exec(location.hash)?.[1];
+}
 
 /** @returns {[string, boolean]} */
 function parseAddress() {
-  const [, lesson, rest = ''] = /^#\/([^?]*)(\?.*)?$/.exec(location.hash) ?? [];
-  const query = new URLSearchParams(rest);
+  const query = new URLSearchParams(location.hash.replace(/^[^?]*/, ''));
   // A phone is a desk only where its address says so.
   const opensOnPhone = query.has('me') || (matchMedia('(pointer: coarse) and (max-width: 40rem)').matches && !query.has('desk'));
-  return [LESSON_IDS.includes(lesson) || (opensOnPhone && /^\d/.test(lesson ?? '')) ? lesson : '2.10.6', opensOnPhone];
+  const lesson = addressedLesson() ?? '';
+  return [LESSON_IDS.includes(lesson) || (opensOnPhone && lesson) ? lesson : '2.10.6', opensOnPhone];
 }
 
 /** This lesson has no visits: its race is guessed. */

@@ -599,7 +599,6 @@ function idleNote(its, both) {
   if (disabledReason) return [t(disabledReason)];
   if (refusal) return [refusal];
   if (its.cannot) return [t('replayCannot', its.cannot[currentLanguage()])];
-  if (classGuesses.isAsked(its.lesson) && !both.some(Boolean)) return [el('a', { href: `class.html#/${its.lesson}` }, t('votesJoin'))];
   const [other] = activeReplays.values();
   if (other && !isPlayingShown()) return [t('replayOther', numberOf(other.lesson), t(other.cured ? 'cured' : 'flaw')), ' ', el('a', { href: `#/${other.lesson}` }, t('watch'))];
   const [shared] = sharedReplays;
@@ -608,6 +607,7 @@ function idleNote(its, both) {
     link.addEventListener('click', watchShared);
     return [t('sharedReplay', numberOf(shared.lesson)), ' ', link];
   }
+  if (classGuesses.isAsked(its.lesson) && !both.some(Boolean)) return [el('a', { href: `class.html#/${its.lesson}` }, t('votesJoin'))];
   const lasts = its.alone ? its.lasts_ms + its.cured_lasts_ms : Math.max(its.lasts_ms, its.cured_lasts_ms);
   return both.some(Boolean) || !lasts ? [] : [t('raceIdle', Math.ceil(lasts / 1000))];
 }
