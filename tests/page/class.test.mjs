@@ -7,13 +7,13 @@ import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { describe, it } from 'node:test';
 import { promisify } from 'node:util';
-import { PHONE, PROJECTOR, itInSoak, lab, ownLab, sendJson } from './support.mjs';
+import { PHONE, PROJECTOR, describeInSoak, itInSoak, lab, ownLab, sendJson } from './support.mjs';
 
 /** @typedef {import('./support.mjs').Tab} Tab */
 /** @typedef {ReturnType<typeof lab>} Suite */
 /** A bar in a visitor's lane, in pixels. @typedef {{who: string, kind: string, from: number, to: number}} Bar */
 
-describe("the class's page at the semaphore", () => {
+describeInSoak("the class's page at the semaphore", () => {
   const suite = ownLab();
 
   it('draws thirty people three at a time', async () => {
@@ -54,7 +54,7 @@ describe("the class's page at the semaphore", () => {
   });
 });
 
-describe("the class's page where an instance is killed", () => {
+describeInSoak("the class's page where an instance is killed", () => {
   const suite = ownLab();
 
   it('ends its lanes and counts the permits lost in Redis', async () => {
@@ -190,7 +190,7 @@ describe("the class's page", () => {
     for (const tab of [phone, desk, projector, late, code, again]) tab.assertNoErrors();
   });
 
-  it('the wall keeps the shares after the end', async () => {
+  itInSoak('the wall keeps the shares after the end', async () => {
     const wall = await suite.openTab('#/1.1');
     await wall.waitForLesson('1.1');
     await wall.click('#projector');
@@ -283,7 +283,7 @@ describe("the class's page", () => {
     await assertAllWell(tab);
   });
 
-  it('draws five of ten with a lease', async () => {
+  itInSoak('draws five of ten with a lease', async () => {
     const tab = await openLesson(suite, '3.7.5');
     await sendVisitors(tab, '/test/zk/semaphore', namesOf('同学', 10), 2500);
     await waitUntilAllLeft(tab, 10);
@@ -293,7 +293,7 @@ describe("the class's page", () => {
     await assertAllWell(tab);
   });
 
-  it('draws how many waiters each release wakes: all, or one', async () => {
+  itInSoak('draws how many waiters each release wakes: all, or one', async () => {
     const tab = await openLesson(suite, '3.4.2.herd');
     // Its texts come with its functions.
     await tab.waitForText('#herd-run', /./);

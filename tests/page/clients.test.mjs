@@ -9,10 +9,10 @@ import { copyFile, mkdir, rm, writeFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import process from 'node:process';
-import { after, before, describe, it } from 'node:test';
+import { after, before, it } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
-import { TARGET, getJson, itInSoak, lab } from './support.mjs';
+import { TARGET, describeInSoak, getJson, lab } from './support.mjs';
 
 const PROGRAMS = fileURLToPath(new URL('../../node_modules/.bin', import.meta.url));
 const folder = join(TARGET, `clients-${process.pid}`);
@@ -28,7 +28,7 @@ async function compile(document) {
   await run('tsc', '--strict', '--skipLibCheck', '--target', 'es2022', '--module', 'commonjs', '--types', 'node', 'generated-client.ts');
 }
 
-describe('generated clients', () => {
+describeInSoak('generated clients', () => {
   const suite = lab();
   before(async () => {
     await mkdir(folder, { recursive: true });
@@ -49,7 +49,7 @@ describe('generated clients', () => {
   });
 
   // The twin: a step's name is a sentence, so the program names none.
-  itInSoak('do not compile where a value cannot be named', async () => {
+  it('do not compile where a value cannot be named', async () => {
     const document = await getJson(`${suite.at.http}/openapi.json`);
     document.paths['/voucher-order/seckill/{id}'].post.parameters.find(({ name }) => name === 'strategy').schema = { type: 'string', enum: ['a step of the seckill'] };
     await assert.rejects(compile(document), /redis-rlock/);

@@ -50,7 +50,7 @@ describe('what the page says', () => {
     for (const language of ['en', 'zh']) {
       await tab.press(`#${language}`);
       for (const own of [foreignTexts, hasLines, isEntryInSight, checkLessons]) await tab.evaluate(`window.${own.name} = ${own}`);
-      assert.deepEqual(await tab.evaluate(checkLessons, sample(all), language === 'zh'), [], language);
+      assert.deepEqual(await tab.evaluate(checkLessons, sample(all, 12), language === 'zh'), [], language);
       for (const view of ['compare', '9.9', 'verdicts']) {
         await tab.go(view);
         await look(view, language);
@@ -128,7 +128,7 @@ describe('what the page says', () => {
       assert.ok((await sendJson(`${suite.at.http}/course/verdicts`, kept, 'PUT')).ok);
       const tab = await suite.openTab('#/1.3', size);
       await tab.evaluate(() => void (document.documentElement.dataset.theme = 'dark'));
-      for (const id of SOAK ? ['1.3', '2.3.gap', '2.4.4.2', '2.10.6', '002.late-unlock', '003.limits', '003.deadlock.gap'] : ['1.3', '2.10.6', '003.deadlock.gap']) {
+      for (const id of SOAK ? ['1.3', '2.3.gap', '2.4.4.2', '2.10.6', '002.late-unlock', '003.limits', '003.deadlock.gap'] : ['1.3', '003.deadlock.gap']) {
         await tab.go(id);
         await tab.waitForLesson(id);
         if (id.includes('deadlock')) {

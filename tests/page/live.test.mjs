@@ -132,7 +132,7 @@ describe('a run on the page', () => {
     }
   });
 
-  it('is watched by all if the class has guessed it', async () => {
+  itInSoak('is watched by all if the class has guessed it', async () => {
     const desk = await suite.openTab('#/1.1');
     await desk.waitForLesson('1.1');
     const student = await suite.openTab('#/2.3');

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { describe, it } from 'node:test';
 import { NINETY_MINUTES } from '../../static/js/lesson/ninety-minutes.js';
-import { PHONE, getJson, lab } from './support.mjs';
+import { PHONE, getJson, itInSoak, lab } from './support.mjs';
 
 describe('the first view', () => {
   const suite = lab();
@@ -40,7 +40,7 @@ describe('the first view', () => {
     tab.assertNoErrors();
   });
 
-  it('fits its three numbers on a phone', async () => {
+  itInSoak('fits its three numbers on a phone', async () => {
     const tab = await suite.openTab('', PHONE);
     await tab.waitForLesson('1.1');
     await tab.press('#opening-run');

@@ -10,7 +10,7 @@ import { PHONE, PROJECTOR, getJson, itInSoak, lab, waitUntil } from './support.m
 describe('the page', () => {
   const suite = lab();
 
-  it('has every strategy at its name, and no unknown lesson', async () => {
+  itInSoak('has every strategy at its name, and no unknown lesson', async () => {
     const strategies = await getJson(`${suite.at.http}/strategies`);
     // The presets show the claim, the flaw first.
     for (const [id, slug, says] of /** @type {const} */ ([['1.1', 'none', 'willOversell'], ['1.3', 'none', 'willBeExact'], ['1.5', 'mutex', 'willBeExact'], ['1.6', 'mutex', 'willOversell'], ['2.3', 'redis-setnx-ttl', 'willOutlive'], ['001.expire', 'redis-setnx-ttl', 'willOutlive']])) {
@@ -222,7 +222,7 @@ describe('the page', () => {
     tab.assertNoErrors();
   });
 
-  it('draws the herd (3.4.2) as bars, and its cure flat', async () => {
+  itInSoak('draws the herd (3.4.2) as bars, and its cure flat', async () => {
     const tab = await suite.openTab('#/3.4.2.herd');
     await tab.waitForLesson('3.4.2.herd');
     await tab.press('#race-run');

@@ -33,12 +33,12 @@ const POLL_MS = 50;
 /** Runs what takes too long for every change, and lets pictures move. */
 export const SOAK = process.env.OVERSELL_SOAK === '1';
 
-/** What takes over ten seconds: without `OVERSELL_SOAK=1` it is listed as skipped. */
+/** What takes over ten seconds, or shows again at another size or in another lesson what a test has shown: without `OVERSELL_SOAK=1` it is listed as skipped. */
 export const itInSoak = SOAK ? it : it.skip;
 export const describeInSoak = SOAK ? describe : describe.skip;
 
-/** All with `OVERSELL_SOAK=1`; else each fourth. @template T @param {T[]} all @returns {T[]} */
-export const sample = (all) => (SOAK ? all : all.filter((_, n) => n % 4 === 0));
+/** All with `OVERSELL_SOAK=1`; else each fourth, or each nth. @template T @param {T[]} all @param {number} [nth] @returns {T[]} */
+export const sample = (all, nth = 4) => (SOAK ? all : all.filter((_, n) => n % nth === 0));
 
 export const TARGET = resolve(fileURLToPath(new URL('../..', import.meta.url)), process.env.CARGO_TARGET_DIR ?? 'target');
 export const PROGRAM = join(TARGET, 'debug/oversell');

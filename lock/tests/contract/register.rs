@@ -179,7 +179,7 @@ needing! { $
 }
 
 /// The tests that run at once; most of the time each waits for a server.
-static TESTS: Semaphore = Semaphore::const_new(6);
+static TESTS: Semaphore = Semaphore::const_new(12);
 /// The twins that run besides: they wait for what never comes.
 static TWINS: Semaphore = Semaphore::const_new(4);
 /// The program tests that run at once: they wait for leases and sessions to end.
