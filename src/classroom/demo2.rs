@@ -143,22 +143,3 @@ impl Drop for Thread {
         self.busy.lock().remove(&self.id);
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use oversell_lock::Process;
-
-    /// A good owner name is stable within its process and unique among processes.
-    #[test]
-    fn only_an_owner_is_stable_and_unique() {
-        let (one, other) = (Threads::default(), Threads::default());
-        let (mine, its) = (one.start(), other.start());
-        assert_ne!(LockValue::Thread.value(&mine), LockValue::Thread.value(&one.start()), "two at work in one process");
-        let seen = |id: LockValue| (id.value(&mine) == id.value(&mine), id.value(&mine) != id.value(&its));
-        assert_eq!(seen(LockValue::Thread), (true, false), "knows itself again; is another's in the other process");
-        assert_eq!(seen(LockValue::Uuid), (false, true), "is nobody else's; does not know itself again");
-        let (mine, its) = (Process::new().owner(), Process::new().owner());
-        assert_eq!((mine.to_string() == mine.to_string(), mine.to_string() != its.to_string()), (true, true));
-    }
-}

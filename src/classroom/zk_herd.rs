@@ -234,15 +234,3 @@ async fn remove(client: Client, path: String) {
         }
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_average_counts_the_last_release_too() {
-        let drain = Drain(vec![3, 2, 1, 0]);
-        assert_eq!((drain.notifications(), drain.per_release()), (6, 1.5));
-        assert_eq!(Drain(Vec::new()).per_release(), 0.0);
-    }
-}

@@ -249,29 +249,6 @@ mod tests {
     }
 
     #[test]
-    fn scripts_digests_and_lookups_are_named_in_short() {
-        let digest = "f441160bb3017cb3fb7af1ada0ca1d1017ec2ad7";
-        for (line, short) in [
-            (format!(r#"script load "return redis.call('get', KEYS[1])" → {digest}"#), "script load … → f441160…"),
-            (format!("evalsha {digest} 1 lock A → 1"), "evalsha f441160… 1 lock A → 1"),
-            (r#"redis-cli -p "$(sed -n 2p target/x.ports)" get lock"#.to_owned(), "#2 get lock"),
-            (r#"redis-cli -p "$(cat target/x.leads)" get lock"#.to_owned(), "#leads get lock"),
-            (r#"at=$(grep x | sed -n 2p); curl -s "$at/a""#.to_owned(), r#"curl -s "$at/a""#),
-        ] {
-            assert_eq!(in_short(&line), short);
-        }
-    }
-
-    #[test]
-    fn a_line_that_sets_the_stock_is_named_by_its_method() {
-        let lesson = find("1.3").expect("a lesson");
-        let printed: Vec<_> = lesson.by_hand.iter().map(|line| line.expect.clone()).collect();
-        let words = seen(&lesson.by_hand, &printed).words;
-        assert!(words.en.starts_with("PUT '{\"count\":"), "{}", words.en);
-        assert!(!words.en.contains("-H"), "{}", words.en);
-    }
-
-    #[test]
     fn a_line_that_prints_something_else_turns_the_verdict() {
         let lesson = find("001.del").expect("a lesson");
         for (printed, verdict) in [(["OK", "1", "0"], ClaimVerdict::Reproduced), (["OK", "1", "1"], ClaimVerdict::NotReproduced)]

@@ -148,17 +148,6 @@ async fn a_paused_server_is_silent_and_does_not_block_the_stop() {
 }
 
 #[tokio::test]
-async fn a_part_left_out_has_an_address_and_can_start_later() {
-    let mut lab = start(Options { redis_ports: vec![0], ..only_parts(&[]) }).await;
-    let url = lab.addresses().redis[0].url.clone();
-    assert!(lab.pause("redis").is_err(), "it does not run");
-    lab.restart("redis").await.unwrap();
-    assert_eq!(ping(&url).await, "PONG");
-    assert!(lab.restart("no-such-server").await.is_err());
-    lab.stop().await;
-}
-
-#[tokio::test]
 async fn a_start_that_is_given_up_leaves_nothing() {
     let dir = tempfile::tempdir().unwrap();
     let options = Options { dir: Some(dir.path().to_owned()), ..servers_without_instances() };

@@ -39,26 +39,3 @@ impl Bucket {
 pub fn pass(ctx: &Ctx) -> Result<(), Error> {
     ctx.local.of::<Bucket>().pass()
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use governor::clock::FakeRelativeClock;
-    use std::time::Duration;
-
-    #[test]
-    fn a_burst_empties_the_bucket_then_tokens_come_every_100_ms() {
-        let clock = FakeRelativeClock::default();
-        let bucket = RateLimiter::direct_with_clock(QUOTA, clock.clone());
-        let burst = |of: usize| (0..of).filter(|_| bucket.check().is_ok()).count();
-        assert_eq!(burst(30), 10);
-        for _ in 0..20 {
-            clock.advance(Duration::from_millis(99));
-            assert_eq!(burst(5), 0);
-            clock.advance(Duration::from_millis(1));
-            assert_eq!(burst(5), 1);
-        }
-        clock.advance(Duration::from_secs(60));
-        assert_eq!(burst(30), 10, "no more than the bucket holds, however long it was quiet");
-    }
-}

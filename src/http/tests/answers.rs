@@ -1,14 +1,7 @@
 //! The form of answers, and the page.
 
 use super::{JSON, ask, lone, read, service};
-use crate::{
-    console::Log,
-    error::Error,
-    http::problem::Problem,
-    seckill::{self, SeckillError},
-    stock,
-};
-use http::StatusCode;
+use crate::{console::Log, seckill, stock};
 
 #[tokio::test]
 async fn an_unknown_name_is_answered_with_those_that_exist() {
@@ -66,20 +59,6 @@ async fn every_strategy_and_every_step_is_listed_with_its_source() {
     assert!(seckill::find(seckill::DEFAULT).is_some());
 }
 
-#[test]
-fn a_seckill_refuses_in_the_words_of_the_course() {
-    for (error, words) in [
-        (SeckillError::NotStarted.into(), "秒杀尚未开始!"),
-        (SeckillError::Over.into(), "秒杀已经结束!"),
-        (Error::SoldOut, "库存不足！"),
-        (SeckillError::AlreadyOrdered.into(), "用户已经购买过一次!"),
-        (SeckillError::OrderUnderWay.into(), "不允许重复下单"),
-    ] {
-        let problem = Problem::from(&error);
-        assert_eq!((problem.status, problem.text().as_str()), (StatusCode::CONFLICT, words));
-    }
-}
-
 #[tokio::test]
 async fn unknown_paths_and_methods_follow_the_accept_header() {
     let service = service(&[]);
@@ -100,15 +79,6 @@ async fn unknown_paths_and_methods_follow_the_accept_header() {
 }
 
 #[tokio::test]
-async fn a_missing_server_is_named_with_503_and_retry_after() {
-    let answer = read(&service(&[]), "/check/lock/none", &[JSON]).await;
-    assert_eq!(answer.status, 503);
-    assert_eq!(answer.header("retry-after"), "1");
-    assert_eq!(answer.json()["detail"], "mysql is not available");
-    assert_eq!(answer.json()["outcome"], "failed");
-}
-
-#[tokio::test]
 async fn every_answer_names_its_instance_and_its_request() {
     let service = service(&[("server.name", "eight")]);
     for path in ["/health/live", "/nope", "/", "/check/lock/none?x=1"] {
@@ -124,33 +94,16 @@ async fn every_answer_names_its_instance_and_its_request() {
 }
 
 #[tokio::test]
-async fn the_page_comes_with_a_strict_policy_and_is_sent_once() {
+async fn the_pages_come_with_a_strict_policy() {
     let service = service(&[]);
-    let page = read(&service, "/", &[]).await;
-    assert_eq!((page.status, page.header("content-type")), (200, "text/html; charset=utf-8"));
-    let policy = page.header("content-security-policy");
-    assert!(policy.starts_with("default-src 'none'") && !policy.contains("unsafe"), "{policy}");
-    let etag = page.header("etag");
-    for known in [etag.to_owned(), format!("\"x\", W/{etag}"), "*".to_owned()] {
-        let again = read(&service, "/", &[("if-none-match", &known)]).await;
-        assert_eq!((again.status, again.body.as_str(), again.header("etag")), (304, "", etag), "{known}");
+    // The documentation of the API styles itself.
+    for (path, unsafe_style) in [("/", false), ("/docs/", true)] {
+        let page = read(&service, path, &[]).await;
+        assert!(page.status == 200 && page.header("content-type").starts_with("text/html"), "{path}");
+        let policy = page.header("content-security-policy");
+        assert!(policy.starts_with("default-src 'none'; script-src 'self';"), "{path}: {policy}");
+        assert_eq!(policy.contains("unsafe"), unsafe_style, "{path}: {policy}");
     }
-    assert_eq!(read(&service, "/", &[("if-none-match", "\"other\"")]).await.status, 200);
-    let (_, bundle) = page.body.split_once("src=\"").expect("a script");
-    let bundle = format!("/{}", bundle.split('"').next().unwrap_or_default());
-    for path in ["/", &bundle] {
-        let whole = read(&service, path, &[]).await;
-        for (asks, known) in [("if-none-match", whole.header("etag")), ("if-modified-since", whole.header("last-modified"))] {
-            let again = read(&service, path, &[(asks, known)]).await;
-            assert_eq!((again.status, again.body.as_str()), (304, ""), "{path} {asks} {known}");
-        }
-        for old in [("if-none-match", "\"other\""), ("if-modified-since", "Thu, 01 Jan 1970 00:00:00 GMT")] {
-            assert_eq!(read(&service, path, &[old]).await.status, 200, "{path} {old:?}");
-        }
-    }
-    let docs = read(&service, "/docs/", &[]).await;
-    assert_eq!(docs.status, 200);
-    assert!(docs.header("content-security-policy").contains("script-src 'self';"));
 }
 
 #[tokio::test]

@@ -121,15 +121,6 @@ async fn a_stop_ends_the_comparison_in_its_ceilings_too() {
     assert!(matches!(stopped, Err(Failure::Interrupted(_))));
 }
 
-#[tokio::test]
-async fn without_a_lab_one_line_says_how_to_start_one() {
-    let args = args("--lab-json /nowhere/lab.json").unwrap();
-    let failure = compare(&args, None, &CancellationToken::new()).await.unwrap_err();
-    let line = failure.to_string();
-    assert!(matches!(failure, Failure::Unusable(_)), "{line}");
-    assert!(line.contains("oversell lab") && line.contains("--lab") && !line.contains('\n'), "{line}");
-}
-
 #[test]
 fn an_unknown_strategy_or_target_is_bad_usage() {
     for bad in [

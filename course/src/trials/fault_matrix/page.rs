@@ -166,36 +166,3 @@ fn row(fault: Fault, cell: &FaultResult, lang: Lang, markdown: bool) -> [String;
     let fault = lang.of(fault.words()).to_owned();
     [fault, strategy, sold, lost, doubled, refused, unknown, gap, promise]
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::trials::fault_matrix::FaultRun;
-    use serde_json::json;
-
-    #[test]
-    fn the_page_has_a_row_for_each_cell_of_the_stored_run() {
-        let cell = |strategy: &str| FaultResult {
-            strategy: strategy.into(),
-            promises: true,
-            sold: 9,
-            without_service_ms: Some(8100),
-            ..FaultResult::default()
-        };
-        let mut found = Matrix::default();
-        found.conditions.insert("commit".into(), json!("abc"));
-        found.runs.push(FaultRun {
-            engine: ENGINES[0].id.into(),
-            fault: Fault::Kill,
-            cells: vec![cell("none"), cell("redis-lock")],
-        });
-        let stored = json!(found).to_string();
-        let page = page_of(&serde_json::from_str(&stored).expect("a run"), Lang::En);
-        assert!(page.contains("commit abc"), "{page}");
-        for strategy in ["none", "redis-lock"] {
-            let row = format!("| killed | `{strategy}` | 9 | 0 | 0 | 0 | 0 | 8.1 | each once |");
-            assert!(page.contains(&row), "{page}");
-        }
-        assert!(!page.contains(ENGINES[1].title.en), "{page}");
-    }
-}

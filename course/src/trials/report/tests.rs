@@ -135,11 +135,3 @@ fn dom(file: &std::path::Path, folder: &std::path::Path) -> String {
         .expect("Chromium: `scripts/install test` installs it");
     String::from_utf8(shown.stdout).unwrap()
 }
-
-#[test]
-fn the_verdict_stands_before_the_figures() {
-    let page = page();
-    let at = |text: &str| page.find(text).unwrap_or_else(|| panic!("no {text}"));
-    assert!(at("未复现") < at("id=\"1.4\"") && at("id=\"1.4\"") < at("4,870"));
-    assert!(at("<summary>") < at("<th>"), "tables are behind a fold");
-}
