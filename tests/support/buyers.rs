@@ -6,7 +6,7 @@ use oversell::load::{
     Plan, Row, THREE_BEHIND_NGINX,
     run::{Snapshot, sell},
 };
-use oversell_lab::lab::Lab;
+use oversell_lab::{lab::Lab, terminal::failure::Failure};
 use reqwest::StatusCode;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -28,6 +28,24 @@ impl Buyers {
     }
 }
 
+/// A load while `fault` breaks and mends servers, which begins once some pieces are sold, and ends when some more are.
+pub(crate) async fn load_during(
+    load: impl AsyncFnOnce(&watch::Sender<Snapshot>, &CancellationToken) -> Result<Row, Failure>,
+    fault: impl AsyncFnOnce(&Buyers) -> Result<()>,
+) -> Result<Row> {
+    let (progress, snapshots) = watch::channel(Snapshot::default());
+    let (buyers, over) = (Buyers(snapshots), CancellationToken::new());
+    let breaking = async {
+        let _over = over.clone().drop_guard();
+        buyers.buy(200).await?;
+        fault(&buyers).await?;
+        buyers.buy(200).await
+    };
+    let (row, broken) = tokio::join!(load(&progress, &over), breaking);
+    broken?;
+    Ok(row?)
+}
+
 /// Buyers on all instances while `fault` breaks and mends a server: afterwards they go on, their answers explain the missing
 /// pieces, and nothing is left. An answer that is neither a sale nor one of `refusals` is an error. They buy by GET, which nginx
 /// would send again unless told not to.
@@ -42,17 +60,8 @@ pub(crate) async fn under_load(
     let mut plan = Plan::new(&nginx, THREE_BEHIND_NGINX, slug);
     (plan.threads, plan.loops) = (20, usize::MAX);
     (plan.stock_id, plan.wait_ms, plan.method) = (1, Some(MINUTE), Method::GET);
-    let (progress, snapshots) = watch::channel(Snapshot::default());
-    let (buyers, over) = (Buyers(snapshots), CancellationToken::new());
-    let breaking = async {
-        let _over = over.clone().drop_guard();
-        buyers.buy(200).await?;
-        fault(lab, &buyers).await?;
-        buyers.buy(200).await
-    };
-    let (row, broken) = tokio::join!(sell(&plan, &progress, &over), breaking);
-    broken?;
-    let row = row?;
+    let sells = async |progress: &_, over: &_| sell(&plan, progress, over).await;
+    let row = load_during(sells, async |buyers| fault(lab, buyers).await).await?;
     ensure_nothing_is_left(lab).await?;
     let is_known = |why: &String| {
         let mut known = refusals.iter().map(StatusCode::as_str);

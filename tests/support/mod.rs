@@ -19,7 +19,6 @@ use oversell::{
     error::Error,
     section::{Deduction, Job},
 };
-use std::sync::atomic::{AtomicI64, Ordering};
 pub(crate) use std::time::Duration;
 
 pub(crate) type Deduct = for<'a> fn(&'a Ctx, &'a Job) -> BoxFuture<'a, Result<Deduction, Error>>;
@@ -50,11 +49,6 @@ pub(crate) async fn wait_until_every<F: Future<Output = Result<bool>>>(
 pub(crate) async fn within_limit<T>(what: &str, coming: impl Future<Output = T>) -> Result<T> {
     let waited = tokio::time::timeout(TEST_WAIT_LIMIT, coming).await;
     waited.with_context(|| format!("never: {what}"))
-}
-
-pub(crate) async fn wait_for_more(counter: &AtomicI64, by: i64) -> Result<()> {
-    let enough = counter.load(Ordering::Relaxed) + by;
-    wait_until("pieces are sold", || async { Ok(counter.load(Ordering::Relaxed) >= enough) }).await
 }
 
 /// Repetitions of what must happen every time.
