@@ -165,41 +165,19 @@ fn container_instances_read_settings_and_find_their_servers() -> Result<()> {
     Ok(())
 }
 
-/// A server of the profile `ha` announces the name of its service, by which the lights know it.
-fn announces_its_name(galera: &str, replicated: &str) -> Result<()> {
-    let is_said = galera.contains("--wsrep-node-incoming-address=\"$name:3306\"\n");
-    ensure!(is_said, "a MariaDB does not announce its name");
-    let is_said = replicated.contains("\"replica-announce-ip $name\"\n");
-    ensure!(is_said, "a Redis does not announce its name");
-    Ok(())
-}
-
+/// The lights know a server by the name that it announces. A node's script is the first process of its container: it passes signals on
+/// to its server, which runs as another user.
 #[apply(test!)]
-fn container_servers_announce_the_names_the_lights_know() -> Result<()> {
-    announces_its_name(GALERA, REPLICATED)?;
-    let galera = GALERA.replace("incoming-address=\"$name", "incoming-address=\"$(hostname -i)");
-    caught(announces_its_name(&galera, REPLICATED), "a MariaDB")?;
-    let replicated = REPLICATED.replace("replica-announce-ip", "replica-announce-port");
-    caught(announces_its_name(GALERA, &replicated), "a Redis")
-}
-
-/// The script is the container's first process and passes signals on to its server, which runs as another user.
-fn ends_in_order(compose: &str, galera: &str) -> Result<()> {
-    let passes_on = galera.contains("\ntrap 'kill \"$server\"' TERM\n");
-    ensure!(passes_on, "a MariaDB hears nothing of its end");
-    let node = block(compose, "  ha-mysql-1:")?;
-    let mut may = values_after(node, "cap_add:").into_iter();
-    ensure!(may.any(|may| may.contains(" KILL,")), "it may send no signal");
+fn servers_in_containers_announce_their_names_and_hear_signals() -> Result<()> {
+    for (file, said) in [
+        (GALERA, "--wsrep-node-incoming-address=\"$name:3306\"\n"),
+        (REPLICATED, "\"replica-announce-ip $name\"\n"),
+        (GALERA, "\ntrap 'kill \"$server\"' TERM\n"),
+        (block(COMPOSE, "  ha-mysql-1:")?, " KILL,"),
+    ] {
+        ensure!(file.contains(said), "not said: {said}");
+    }
     Ok(())
-}
-
-#[apply(test!)]
-fn a_galera_node_in_a_container_receives_signals() -> Result<()> {
-    ends_in_order(COMPOSE, GALERA)?;
-    let unheard = GALERA.replace("trap 'kill", "# trap 'kill");
-    caught(ends_in_order(COMPOSE, &unheard), "hears nothing")?;
-    let held = COMPOSE.replace("DAC_OVERRIDE, KILL,", "DAC_OVERRIDE,");
-    caught(ends_in_order(&held, GALERA), "no signal")
 }
 
 /// Cargo accepts the manifests that the Dockerfile writes before it copies the sources.

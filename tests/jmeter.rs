@@ -1,4 +1,4 @@
-//! JMeter's plans, as they look in JMeter's window.
+//! JMeter's plans: what their reports count, and that JMeter's window would save them as they are.
 
 use crate::support::*;
 use std::{
@@ -22,59 +22,6 @@ fn plans() -> Result<Vec<(String, String)>> {
     }
     ensure!(plans.len() >= 8, "only {} plans", plans.len());
     Ok(plans)
-}
-
-/// The texts between these two.
-fn between<'a>(text: &'a str, before: &str, after: &str) -> Vec<&'a str> {
-    let found = text.split(before).skip(1);
-    found.filter_map(|rest| Some(rest.split_once(after)?.0)).collect()
-}
-
-fn in_both(words: &str) -> bool {
-    let chinese = |c| ('\u{4e00}'..='\u{9fff}').contains(&c);
-    words.contains(chinese) && words.contains(|c: char| c.is_ascii_alphabetic())
-}
-
-/// Requests keep the names in the reports: addresses and strategies.
-fn can_be_read(plan: &str) -> Result<()> {
-    for element in between(plan, "<", ">") {
-        let of_its_own = element.contains(" guiclass=") && !element.starts_with("HTTPSamplerProxy");
-        // JMeter's own values inside an element.
-        if of_its_own && !element.starts_with("elementProp") {
-            for name in between(element, " testname=\"", "\"") {
-                let name = name.trim_start_matches(|c: char| !c.is_ascii_alphabetic());
-                ensure!(in_both(name), "{element}");
-            }
-        }
-    }
-    for kind in ["TestPlan.comments", "Argument.desc"] {
-        for words in between(plan, &format!("<stringProp name=\"{kind}\">"), "</") {
-            ensure!(in_both(words), "{kind}: {words}");
-        }
-    }
-    let explained = plan.matches("\"Argument.desc\"").count();
-    let parameters = plan.matches("elementType=\"Argument\"").count();
-    ensure!(explained == parameters, "{explained} of {parameters} are explained");
-    for report in ["StatVisualizer", "SummaryReport", "ViewResultsFullVisualizer"] {
-        ensure!(plan.contains(&format!("guiclass=\"{report}\"")), "no {report}");
-    }
-    Ok(())
-}
-
-#[apply(test!)]
-fn a_plan_has_both_languages_and_three_reports() -> Result<()> {
-    for (name, plan) in plans()? {
-        can_be_read(&plan).context(name.clone())?;
-        // The twins: a plan in English only, a parameter without a word, no tree of results.
-        for (from, to, by) in [
-            ("HTTP请求默认值", "", "HTTP Request Defaults"),
-            ("\"Argument.desc\"", "\"nothing\"", "are explained"),
-            ("ViewResultsFullVisualizer", "StatVisualizer", "no ViewResults"),
-        ] {
-            caught(can_be_read(&plan.replace(from, to)), by)?;
-        }
-    }
-    Ok(())
 }
 
 /// Otherwise its total counts the set-up and the results too.

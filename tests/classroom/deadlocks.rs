@@ -3,20 +3,10 @@
 
 use crate::support::*;
 use oversell::{
-    classroom::deadlocks::{self, DEADLOCK, DeadlockLesson, DeadlockReplay, Side},
+    classroom::deadlocks::{self, DeadlockLesson, DeadlockReplay, Side},
     ctx::Ctx,
 };
-use secrecy::ExposeSecret;
 use sqlx::{Executor, MySqlConnection, Row};
-use std::sync::Arc;
-
-/// An instance with its own database.
-async fn instance_with_own_database(servers: &Servers, user: &str, database: &str) -> Result<(Arc<Ctx>, MySqlConnection)> {
-    let (root, ctx) = servers.database(database).await?;
-    let url = ctx.config.mysql.url.expose_secret();
-    let url = url.replace("root@", &format!("{user}@"));
-    Ok((servers.with(|config| config.mysql.url = url.into()), root))
-}
 
 async fn play(ctx: &Ctx, lesson: &'static DeadlockLesson, cured: bool, retry: bool) -> Result<DeadlockReplay> {
     let played = deadlocks::replay(ctx, lesson, cured, retry).await;
@@ -26,7 +16,7 @@ async fn play(ctx: &Ctx, lesson: &'static DeadlockLesson, cured: bool, retry: bo
 /// Each shows its error, both transactions commit, and nothing is left.
 #[apply(test!)]
 async fn a_victim_that_tries_again_commits(servers: &Servers) -> Result<()> {
-    let (ctx, mut root) = instance_with_own_database(servers, "root", "alone_again").await?;
+    let (mut root, ctx) = servers.database("alone_again").await?;
     for lesson in deadlocks::ALL.iter() {
         let retried = play(&ctx, lesson, false, true).await?;
         ensure!(
@@ -62,7 +52,7 @@ async fn left_tables_and_connections(root: &mut MySqlConnection, database: &str)
 /// The twin: a lesson without the property that is checked of each.
 #[apply(test!)]
 async fn a_transaction_that_is_left_open_is_seen(servers: &Servers) -> Result<()> {
-    let (ctx, mut root) = instance_with_own_database(servers, "root", "alone_open").await?;
+    let (mut root, ctx) = servers.database("alone_open").await?;
     let mut conn = ctx.mysql(Duration::from_secs(10)).await?;
     for sql in ["CREATE TABLE t (id INT PRIMARY KEY)", "START TRANSACTION", "INSERT INTO t VALUES (1)"] {
         conn.execute(sql).await?;
@@ -76,7 +66,7 @@ async fn a_transaction_that_is_left_open_is_seen(servers: &Servers) -> Result<()
 #[apply(test!)]
 async fn a_play_whose_client_goes_away_leaves_nothing(servers: &Servers) -> Result<()> {
     let lesson = deadlocks::find("lock-wait").context("no lesson")?;
-    let (ctx, mut root) = instance_with_own_database(servers, "root", "alone_gone").await?;
+    let (mut root, ctx) = servers.database("alone_gone").await?;
     let client = tokio::spawn(async move { play(&ctx, lesson, false, true).await });
     // Once the table exists there are transactions, and B waits for a second.
     while left_tables_and_connections(&mut root, "alone_gone").await?.split(", ").count() < 2 {
@@ -90,21 +80,6 @@ async fn a_play_whose_client_goes_away_leaves_nothing(servers: &Servers) -> Resu
         Ok(())
     };
     within_limit("nothing is left of it", none_is_left).await?
-}
-
-/// The lesson is played all the same, and says what the server does not show.
-#[apply(test!)]
-async fn without_the_privilege_a_deadlock_lacks_only_its_account(servers: &Servers) -> Result<()> {
-    let lesson = deadlocks::find("opposite-order").context("no lesson")?;
-    let (ctx, mut root) = instance_with_own_database(servers, "poor", "alone_poor").await?;
-    for sql in ["CREATE USER poor@'%'", "GRANT ALL ON alone_poor.* TO poor@'%'"] {
-        root.execute(sql).await?;
-    }
-    let played = play(&ctx, lesson, false, false).await?;
-    match &played.latest_deadlock {
-        Some(why) if why.contains("PROCESS") && played.error == Some(DEADLOCK) => Ok(()),
-        _ => bail!("{played:?}"),
-    }
 }
 
 /// A play drops the table that a killed instance left, which it knows by its comment. Other tables stay, whatever their

@@ -2,7 +2,9 @@
 
 use crate::support::{
     http::{answer, ask, ask_json, client, elements},
-    labs, *,
+    labs,
+    leftovers::ensure_nothing_is_left,
+    *,
 };
 use futures::{
     future::join_all,
@@ -310,7 +312,17 @@ async fn a_made_up_product_leaves_nothing() -> Result<()> {
     for _ in 0..2 {
         let strategies = ask_json(format!("{http}/strategies")).await?;
         let strategies = elements(&strategies).filter_map(|one| one["slug"].as_str());
-        let lessons = ["semaphore", "read", "fair", "multi", "zk/read", "zk/semaphore", "zk/barrier/set", "zk/atomic/get"];
+        let lessons = [
+            "semaphore",
+            "read",
+            "fair",
+            "multi",
+            "zk/read",
+            "zk/semaphore",
+            "zk/share/count",
+            "zk/barrier/set",
+            "zk/atomic/get",
+        ];
         let paths = strategies.map(|slug| format!("/check/lock/{slug}"));
         for path in paths.chain(lessons.map(|lesson| format!("/test/{lesson}"))) {
             let product = 900_000_000 + seen.len();
@@ -323,6 +335,7 @@ async fn a_made_up_product_leaves_nothing() -> Result<()> {
         seen.push((nodes, names, labs::command_redis::<i64>(&lab, &["DBSIZE"]).await?));
     }
     ensure!(seen[0] == seen[1], "nodes, keys of students, keys: {seen:?}");
+    ensure_nothing_is_left(&lab).await?;
     labs::forget_visitors(&lab).await?;
     labs::keep_for_next_test(lab);
     Ok(())

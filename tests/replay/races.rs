@@ -240,7 +240,7 @@ async fn a_replay_over_three_instances_is_stepped_and_cancelled() -> Result<()> 
     let on: BTreeSet<_> = events.filter(|event| event.event == "start").filter_map(|event| event.instance).collect();
     ensure!(on.len() == 3, "its actors were on {on:?}");
 
-    let products = || labs::query_redis::<BTreeSet<String>>(&lab, "KEYS", "stock*");
+    let products = || labs::command_redis::<BTreeSet<String>>(&lab, &["KEYS", "stock*"]);
     let before = products().await?;
     let (id, mut watched) = start(http, "step").await?;
     post(&format!("/replays/{id}/step")).await?;
@@ -250,7 +250,7 @@ async fn a_replay_over_three_instances_is_stepped_and_cancelled() -> Result<()> 
         let more = watched.chunk().await?.context("it has ended")?;
         seen.push_str(&String::from_utf8_lossy(&more));
     }
-    let locks = || labs::query_redis::<Vec<String>>(&lab, "KEYS", "lock:*");
+    let locks = || labs::command_redis::<Vec<String>>(&lab, &["KEYS", "lock:*"]);
     ensure!(locks().await?.len() == 1, "A has no lock");
     ensure!(products().await?.len() == before.len() + 1, "no product");
     client().delete(format!("{http}/replays/{id}")).send().await?;

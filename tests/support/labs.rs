@@ -115,11 +115,6 @@ pub(crate) async fn etcd_keys(nodes: &[impl AsRef<str>], prefix: &str) -> Result
     keys.map(|kv| Ok(String::from_utf8(BASE64_STANDARD.decode(kv["key"].as_str().unwrap_or_default())?)?)).collect()
 }
 
-pub(crate) async fn query_redis<T: FromRedisValue>(lab: &Lab, command: &str, of: &str) -> Result<T> {
-    let mut redis = redis_at(&lab.addresses().redis[0].url).await?;
-    Ok(redis::cmd(command).arg(of).query_async(&mut redis).await?)
-}
-
 /// The answer of the main Redis to a command.
 pub(crate) async fn command_redis<T: FromRedisValue>(lab: &Lab, command: &[&str]) -> Result<T> {
     let mut redis = redis_at(&lab.addresses().redis[0].url).await?;
@@ -141,6 +136,10 @@ pub(crate) fn addresses(lab_json: &Path) -> Option<Addresses> {
 }
 
 pub(crate) fn terminate(pid: Option<u32>) -> Result<()> {
+    send_signal(pid, Signal::SIGTERM)
+}
+
+pub(crate) fn send_signal(pid: Option<u32>, signal: Signal) -> Result<()> {
     let pid = pid.context("it has ended already")?;
-    Ok(kill(Pid::from_raw(pid.cast_signed()), Signal::SIGTERM)?)
+    Ok(kill(Pid::from_raw(pid.cast_signed()), signal)?)
 }
