@@ -2,7 +2,7 @@
 
 use crate::support::{labs, *};
 use oversell::claims::{
-    self, Chapter, Lesson, TypedLine,
+    self, Chapter, Lesson, Run, TypedLine,
     placeholders::Placeholders,
     runner::{LineResult, run_lines},
     with_waits,
@@ -17,37 +17,34 @@ const LINE_TIMEOUT_SECONDS: &str = "300";
 
 type Lessons = Vec<&'static Lesson>;
 
-/// The lesson with the id `OVERSELL_LESSON`; all lessons with `OVERSELL_SOAK=1`, which takes minutes. Otherwise the first
-/// lesson of each kind of experiment.
+/// The lesson with the id `OVERSELL_LESSON`; with `OVERSELL_SOAK=1`, which takes minutes, all whose lines `oversell course` does not
+/// type itself. Otherwise the first of each kind of experiment.
 fn parts() -> Vec<(&'static str, Lessons)> {
     if let Ok(id) = env::var("OVERSELL_LESSON") {
         let lesson = claims::find(&id).unwrap_or_else(|| panic!("OVERSELL_LESSON: no lesson {id}"));
         return vec![("the_chosen_lesson", vec![lesson])];
     }
+    let is_typed = |run: &Run| matches!(run, Run::Typed);
+    let untyped = |chapters: Vec<&'static Chapter>| {
+        let lessons = chapters.into_iter().flat_map(|chapter| &chapter.lessons);
+        lessons.filter(|lesson| !lesson.run.parts().iter().any(is_typed)).collect()
+    };
     if !soak() {
-        return vec![("the_first_of_each_kind", first_of_each_kind())];
+        return vec![("the_first_of_each_kind", first_of_each_kind(untyped(claims::ALL.iter().collect())))];
     }
     let (main, beside): (Vec<_>, Vec<_>) = claims::ALL.iter().partition(|chapter| chapter.id.len() == 1);
-    let all = |chapters: Vec<&'static Chapter>| {
-        let lessons = chapters.into_iter().flat_map(|chapter| &chapter.lessons);
-        lessons.collect()
-    };
-    vec![("the_course", all(main)), ("the_texts_beside_it", all(beside))]
+    vec![("the_course", untyped(main)), ("the_texts_beside_it", untyped(beside))]
 }
 
-fn first_of_each_kind() -> Lessons {
-    let (mut kinds, mut few) = (Vec::new(), Vec::new());
-    for chapter in claims::ALL.iter() {
-        let typed = |lesson: &&Lesson| !lesson.by_hand.is_empty();
-        for lesson in chapter.lessons.iter().filter(typed) {
-            let kind = discriminant(&lesson.run);
-            if !kinds.contains(&kind) {
-                few.push(lesson);
-                kinds.push(kind);
-            }
-        }
-    }
-    few
+fn first_of_each_kind(mut lessons: Lessons) -> Lessons {
+    let mut kinds = Vec::new();
+    lessons.retain(|lesson| {
+        let kind = discriminant(&lesson.run);
+        let is_first = !lesson.by_hand.is_empty() && !kinds.contains(&kind);
+        kinds.extend(is_first.then_some(kind));
+        is_first
+    });
+    lessons
 }
 
 /// `oversell lab` with everything that the lines may need.

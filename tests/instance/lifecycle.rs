@@ -2,8 +2,7 @@
 
 use crate::support::{
     buyers::under_load,
-    http::{self, MINUTE, check_url, put_stock, status, wait_until_held},
-    leftovers::ensure_nothing_is_left,
+    http::{self, check_url, put_stock, readiness, wait_until_ready},
     *,
 };
 use futures::future::try_join_all;
@@ -18,7 +17,7 @@ use oversell_lab::{
 };
 use reqwest::StatusCode;
 use sqlx::{Connection, Executor, MySqlConnection};
-use std::{path::Path, process::Stdio};
+use std::{ffi::OsStr, path::Path, process::Stdio};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpStream,
@@ -51,10 +50,7 @@ async fn an_instance_starts_without_its_servers_and_recovers() -> Result<()> {
     for server in ["redis", "redis-mine", "zookeeper", "etcd", "mysql"] {
         lab.restart(server).await?;
     }
-    wait_until("it is ready, since all servers are there", || async {
-        Ok(status(format!("{base}/health/ready")).await? == StatusCode::OK)
-    })
-    .await?;
+    wait_until_ready(&base).await?;
     for strategy in stock::ALL.iter() {
         // The tokens of two servers do not compare: a reset comes between.
         if strategy.spec.needs.contains(&Server::Etcd) {
@@ -66,46 +62,27 @@ async fn an_instance_starts_without_its_servers_and_recovers() -> Result<()> {
     Ok(())
 }
 
-/// SIGTERM: what is under way is finished and answered.
-#[apply(test!)]
-async fn an_instance_that_is_told_to_end_finishes_what_is_under_way() -> Result<()> {
-    let mut lab = labs::full_lab().await?;
-    let [victim, other] = [0, 1].map(|n| lab.addresses().instances[n].clone());
-    put_stock(&other.url, STOCK).await?;
-    let under_way = check_url(&victim.url, "redis-lock", 6000, MINUTE);
-    let under_way = tokio::spawn(status(under_way));
-    let sold = 1 + wait_until_held(&other.url, "redis-lock").await?;
-    lab.terminate(&victim.name).await?;
-    let answered = under_way.await??;
-    let gone = STOCK - http::stock(&other.url, Store::MySql).await?;
-    ensure_nothing_is_left(&lab).await?;
-    ensure!(answered == StatusCode::OK && gone == sold, "answered {answered}; {sold} were sold, and {gone} left the shelf");
-    lab.restart(&victim.name).await?;
-    labs::keep_for_next_test(lab);
-    Ok(())
-}
+/// The addresses of servers that are not there.
+const NOBODY: [&str; 3] =
+    ["mysql.url=mysql://root@127.0.0.1:1/test", "redis.url=redis://127.0.0.1:1", "zookeeper.connect=127.0.0.1:1"];
 
-/// An instance without servers, and its address.
-async fn lone_instance(folder: &Path, settings: &[&str]) -> Result<(Child, String)> {
+/// An instance with these settings, and its address.
+async fn lone_instance<S: AsRef<OsStr>>(folder: &Path, settings: impl IntoIterator<Item = S>) -> Result<(Child, String)> {
     let json = folder.join("instance.json");
-    let nobody = ["mysql.url=mysql://root@127.0.0.1:1/test", "redis.url=redis://127.0.0.1:1", "zookeeper.connect=127.0.0.1:1"];
-    let instance = Command::new(env!("CARGO_BIN_EXE_oversell"))
-        .args(["serve", "--port", "0", "--json"])
-        .arg(&json)
-        .args(settings.iter().chain(&nobody).flat_map(|setting| ["--set", setting]))
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .kill_on_drop(true)
-        .spawn()?;
+    let mut command = Command::new(env!("CARGO_BIN_EXE_oversell"));
+    command.args(["serve", "--port", "0", "--json"]).arg(&json);
+    for setting in settings {
+        command.arg("--set").arg(setting);
+    }
+    let instance = command.stdout(Stdio::null()).stderr(Stdio::null()).kill_on_drop(true).spawn()?;
     let at = || serde_json::from_slice::<InstanceAddress>(&std::fs::read(&json).ok()?).ok();
     wait_until("its address", || async { Ok(at().is_some()) }).await?;
-    let url = at().context("no address")?.url;
-    Ok((instance, url.trim_start_matches("http://").to_owned()))
+    Ok((instance, at().context("no address")?.url))
 }
 
 /// A request that is being served, since the server has asked for its body of ten bytes.
-async fn begun_request(address: &str) -> Result<TcpStream> {
-    let mut request = TcpStream::connect(address).await?;
+async fn begun_request(url: &str) -> Result<TcpStream> {
+    let mut request = connection(url).await?;
     let head = "PUT /stock HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n\
                 content-length: 10\r\nexpect: 100-continue\r\n\r\n";
     request.write_all(head.as_bytes()).await?;
@@ -113,16 +90,20 @@ async fn begun_request(address: &str) -> Result<TcpStream> {
     Ok(request)
 }
 
+async fn connection(url: &str) -> std::io::Result<TcpStream> {
+    TcpStream::connect(url.trim_start_matches("http://")).await
+}
+
 /// After SIGTERM an instance finishes its requests; a request whose body never comes would keep it for minutes.
 #[apply(test!)]
 async fn a_second_signal_ends_an_instance_at_once() -> Result<()> {
     let folder = labs::folder()?;
     let settings = ["server.shutdown_ms=600000", "server.header_timeout_ms=600000"];
-    let (mut instance, address) = lone_instance(folder.path(), &settings).await?;
-    let _request = begun_request(&address).await?;
+    let (mut instance, url) = lone_instance(folder.path(), settings.into_iter().chain(NOBODY)).await?;
+    let _request = begun_request(&url).await?;
 
     labs::terminate(instance.id())?;
-    wait_until("it listens no more", || async { Ok(TcpStream::connect(&address).await.is_err()) }).await?;
+    wait_until("it listens no more", || async { Ok(connection(&url).await.is_err()) }).await?;
     ensure!(instance.try_wait()?.is_none(), "it did not wait for the request: the test shows nothing");
     labs::terminate(instance.id())?;
     let ended = within_limit("its end", instance.wait()).await??;
@@ -130,15 +111,15 @@ async fn a_second_signal_ends_an_instance_at_once() -> Result<()> {
     Ok(())
 }
 
-/// After SIGTERM a request has all of `server.shutdown_ms`: this one takes nine tenths of it.
+/// After SIGTERM a request has all of `server.shutdown_ms`: this one takes five sixths of it.
 #[apply(test!)]
 async fn a_request_has_all_of_the_time_to_end() -> Result<()> {
     let folder = labs::folder()?;
-    let settings = ["server.shutdown_ms=10000", "server.header_timeout_ms=600000"];
-    let (mut instance, address) = lone_instance(folder.path(), &settings).await?;
-    let mut request = begun_request(&address).await?;
+    let settings = ["server.shutdown_ms=6000", "server.header_timeout_ms=600000"];
+    let (mut instance, url) = lone_instance(folder.path(), settings.into_iter().chain(NOBODY)).await?;
+    let mut request = begun_request(&url).await?;
     labs::terminate(instance.id())?;
-    tokio::time::sleep(Duration::from_secs(9)).await;
+    tokio::time::sleep(Duration::from_secs(5)).await;
     request.write_all(b"{\"count\":x").await?;
     let mut answer = String::new();
     request.read_to_string(&mut answer).await?;
@@ -162,14 +143,15 @@ async fn an_instance_that_dies_under_load_is_passed_over() -> Result<()> {
         buyers.buy(MORE).await
     })
     .await?;
-    lab.stop().await;
+    lab.restart(&lab.addresses().instances[0].name.clone()).await?;
+    labs::keep_for_next_test(lab);
     // The requests in flight at its death, and an occasional probe of the dead one; not a third of all later ones.
     let (lost, refused) = (row.counts.unknown, row.counts.errors);
     ensure!(lost <= MORE / 5 && refused == 0, "{lost} answers were lost, and {refused} requests refused");
     Ok(())
 }
 
-/// If MySQL is read-only for its user, or Redis is full or lacks replicas, the instance is not ready and names the
+/// If MySQL is read-only for its user, or Redis is full, lacks replicas or is a replica, the instance is not ready and names the
 /// server. Of several MySQL nodes it takes the next one.
 #[apply(test!)]
 async fn an_instance_without_writes_is_not_ready() -> Result<()> {
@@ -182,28 +164,14 @@ async fn an_instance_without_writes_is_not_ready() -> Result<()> {
     }
     let shop = at.mysql.url.replace("root@", "shop@");
     let folder = labs::folder()?;
-    let json = folder.path().join("instance.json");
-    let mut instance = Command::new(env!("CARGO_BIN_EXE_oversell"))
-        .args(["serve", "--port", "0", "--json"])
-        .arg(&json)
-        .env("OVERSELL__MYSQL__URL", &shop)
-        .env("OVERSELL__REDIS__URL", &at.redis[0].url)
-        .env("OVERSELL__ZOOKEEPER__CONNECT", &at.zookeeper.connect)
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .kill_on_drop(true)
-        .spawn()?;
-    let read = || serde_json::from_slice::<InstanceAddress>(&std::fs::read(&json).ok()?).ok();
-    wait_until("its address", || async { Ok(read().is_some()) }).await?;
-    let url = read().context("no address")?.url;
-    let is_ready = async || -> Result<bool> { Ok(status(format!("{url}/health/ready")).await? == StatusCode::OK) };
-    let says = async |server: &str, why: &str| -> Result<bool> {
-        let answer = http::client().get(format!("{url}/health/ready")).send().await?;
-        let is_down = answer.status() == StatusCode::SERVICE_UNAVAILABLE;
-        let states: serde_json::Value = answer.json().await?;
-        Ok(is_down && states["servers"][server]["detail"].as_str() == Some(why))
+    let [redis, zookeeper] = [&at.redis[0].url, &at.zookeeper.connect];
+    let settings = [format!("mysql.url={shop}"), format!("redis.url={redis}"), format!("zookeeper.connect={zookeeper}")];
+    let (mut instance, url) = lone_instance(folder.path(), settings).await?;
+    let is_down = async |server: &str, why: &str| {
+        let (is_ready, states) = readiness(&url).await?;
+        Ok(!is_ready && states["servers"][server]["detail"].as_str().is_some_and(|detail| detail.starts_with(why)))
     };
-    wait_until("it is ready", &is_ready).await?;
+    wait_until_ready(&url).await?;
 
     let urls = || vec![shop.clone().into(), at.mysql.url.clone().into()];
     let mut config = config(at);
@@ -218,26 +186,28 @@ async fn an_instance_without_writes_is_not_ready() -> Result<()> {
     };
     ensure!(user().await?.starts_with("shop"), "the first is not taken");
     outsider.execute("SET GLOBAL read_only = ON").await?;
-    wait_until("mysql is read-only", || says("mysql", "it is read-only")).await?;
+    wait_until("mysql is read-only", || is_down("mysql", "it is read-only")).await?;
     ensure!(user().await?.starts_with("root"), "the first is taken, and takes no writes");
     outsider.execute("SET GLOBAL read_only = OFF").await?;
-    wait_until("it is ready again", &is_ready).await?;
+    wait_until_ready(&url).await?;
 
-    let redis = redis::Client::open(at.redis[0].url.as_str())?;
-    let mut redis = redis.get_multiplexed_async_connection().await?;
-    for (setting, bad, good, why) in [
-        ("maxmemory", "1", "0", "it is full (maxmemory)"),
-        ("min-replicas-to-write", "1", "0", "its main node or its replicas are away"),
+    for (broken, mended, why) in [
+        (["CONFIG", "SET", "maxmemory", "1"], ["CONFIG", "SET", "maxmemory", "0"], "it is full (maxmemory)"),
+        (
+            ["CONFIG", "SET", "min-replicas-to-write", "1"],
+            ["CONFIG", "SET", "min-replicas-to-write", "0"],
+            "its main node or its replicas are away",
+        ),
     ] {
-        let mut set = redis::cmd("CONFIG");
-        set.arg("SET").arg(setting).arg(bad);
-        set.exec_async(&mut redis).await?;
-        wait_until(why, || says("redis", why)).await?;
-        let mut set = redis::cmd("CONFIG");
-        set.arg("SET").arg(setting).arg(good);
-        set.exec_async(&mut redis).await?;
-        wait_until("it is ready again", &is_ready).await?;
+        labs::command_redis::<()>(&lab, &broken).await?;
+        wait_until(why, || is_down("redis", why)).await?;
+        labs::command_redis::<()>(&lab, &mended).await?;
+        wait_until_ready(&url).await?;
     }
+    labs::command_redis::<()>(&lab, &["REPLICAOF", "127.0.0.1", "1"]).await?;
+    wait_until("redis is a replica", || is_down("redis", "it is a replica")).await?;
+    labs::command_redis::<()>(&lab, &["REPLICAOF", "NO", "ONE"]).await?;
+    wait_until_ready(&url).await?;
     instance.kill().await?;
     outsider.close().await?;
     lab.stop().await;
@@ -252,10 +222,6 @@ async fn a_table_without_transactions_is_refused_by_name() -> Result<()> {
     let instance = lab.addresses().instances[0].clone();
     let (url, mysql) = (instance.url.clone(), lab.addresses().mysql.url.clone());
     put_stock(&url, STOCK).await?;
-    let ready = async || -> Result<(StatusCode, serde_json::Value)> {
-        let answer = http::client().get(format!("{url}/health/ready")).send().await?;
-        Ok((answer.status(), answer.json().await?))
-    };
     let buy = async |slug: &str| http::ask(check_url(&url, slug, 0, 10_000)).await;
     let doctor = async || -> Result<(Option<i32>, String)> {
         let free = "doctor --http-port 0 --instances 0,0,0 --mysql-port 0 --redis-ports 0 --zookeeper-port 0";
@@ -271,10 +237,10 @@ async fn a_table_without_transactions_is_refused_by_name() -> Result<()> {
         outsider.execute(format!("ALTER TABLE {table} ENGINE = {engine}").as_str()).await?;
         let named = format!("the engine of {table} is {engine}");
         let is_named = async || {
-            let (status, body) = ready().await?;
+            let (is_ready, body) = readiness(&url).await?;
             let waits = |slug: &str| body["waiting"].as_array().is_some_and(|all| all.iter().any(|one| *one == slug));
             let detail = body["servers"]["mysql"]["detail"].as_str().is_some_and(|detail| detail.contains(&named));
-            Ok(status == StatusCode::SERVICE_UNAVAILABLE && detail && waits(refused) && !waits(unaffected))
+            Ok(!is_ready && detail && waits(refused) && !waits(unaffected))
         };
         wait_until(&named, is_named).await?;
         let (status, words) = buy(refused).await?;
@@ -286,7 +252,7 @@ async fn a_table_without_transactions_is_refused_by_name() -> Result<()> {
         let names_others = words.contains(&format!(" {unaffected},")) || words.contains(&format!(" {unaffected} "));
         ensure!(code == Some(2) && names_them && !names_others, "doctor: {code:?} {words}");
         outsider.execute(format!("ALTER TABLE {table} ENGINE = InnoDB").as_str()).await?;
-        wait_until("it is ready again", async || Ok(ready().await?.0 == StatusCode::OK)).await?;
+        wait_until_ready(&url).await?;
         let (status, words) = buy(refused).await?;
         ensure!(status == StatusCode::OK, "{refused} on InnoDB: {status} {words}");
     }
@@ -295,7 +261,7 @@ async fn a_table_without_transactions_is_refused_by_name() -> Result<()> {
     }
     lab.terminate(&instance.name).await?;
     lab.restart(&instance.name).await?;
-    wait_until("it is ready", async || Ok(ready().await?.0 == StatusCode::OK)).await?;
+    wait_until_ready(&url).await?;
     let before = STOCK - http::stock(&url, Store::MySql).await?;
     for slug in ["single-update", "version-cas", "table-lock", "table-lock-lease"] {
         let (status, words) = buy(slug).await?;

@@ -1,6 +1,4 @@
 mod faults;
-mod galera;
 mod galera_nodes;
 mod members;
 mod redis_cluster;
-mod sentinels;

@@ -1,15 +1,22 @@
 //! Holders and waiters that vanish: a killed process, and a client that hangs up.
 
-use crate::support::{
-    http::{
-        self, MINUTE, answer, check_url, check_url_of, client, put_stock, put_stock_of, status, stock_of, wait_until_held,
-        wait_until_held_of,
+use crate::{
+    replay::races::ends_so,
+    support::{
+        http::{
+            self, MINUTE, answer, check_url, check_url_of, client, put_stock, put_stock_of, status, stock_of, wait_until_held,
+            wait_until_held_of,
+        },
+        labs,
+        leftovers::ensure_nothing_is_left,
+        *,
     },
-    labs,
-    leftovers::ensure_nothing_is_left,
-    *,
 };
-use oversell::stock::{self, Promise};
+use oversell::{
+    replay::{A, Act, B, ExpectedResult, RaceScript, Step},
+    section::Point,
+    stock::{self, Promise},
+};
 use reqwest::StatusCode;
 
 const STOCK: i64 = 1000;
@@ -110,5 +117,29 @@ async fn a_client_that_hangs_up_leaves_nothing() -> Result<()> {
     }
     ensure_nothing_is_left(&lab).await?;
     labs::keep_for_next_test(lab);
+    Ok(())
+}
+
+/// Of the stages of §2.1 to §2.7 such a client leaves no key even before it knows that it has the lock. It is played like the races.
+#[apply(test!)]
+async fn a_stage_that_is_given_up_leaves_no_key(servers: &Servers) -> Result<()> {
+    const WAITS_IN_VAIN: &[Step] = &[B.stops_at(Point::Refused), B.continues(), B.hangs_up()];
+    const GIVEN_UP: &[Step] = &[
+        A.stops_at(Point::Read),
+        Step::All(WAITS_IN_VAIN),
+        A.hangs_up(),
+        Step::LockIsFree,
+        A.stops_at(Point::Taken),
+        A.hangs_up(),
+        B.stops_at(Point::Refused),
+        Step::CancelledRequestsGoOn,
+        B.finishes_and_unlocks(),
+        Step::LockIsFree,
+    ];
+    for stage in ["redis-setnx", "redis-setnx-ttl", "redis-setnx-owner", "redis-setnx-lua", "redis-reentrant", "redis-watchdog"] {
+        let ends = ExpectedResult::sold(1, 1).inside(1);
+        let script = RaceScript::of(Act::Strategy(stage), GIVEN_UP, ends);
+        ends_so(&servers.site().await.ctxs, script).await?;
+    }
     Ok(())
 }

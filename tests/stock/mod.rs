@@ -1,9 +1,5 @@
-mod etcd_faults;
+mod faults;
 mod holders;
 mod mysql;
-mod redis_faults;
 mod resets;
-mod stages;
-mod standstill;
 mod strategies;
-mod zookeeper_faults;

@@ -2,7 +2,7 @@
 
 use crate::support::{
     self,
-    http::{body_with_status, check_url, put_stock, status},
+    http::{body_with_status, check_url, put_stock, readiness, wait_until_ready},
     *,
 };
 use futures::{
@@ -148,35 +148,6 @@ async fn new_products_are_made_beside_each_other(servers: &Servers) -> Result<()
     Ok(())
 }
 
-/// A client may invent product numbers: locks for a missing product leave nothing in MySQL and Redis. (In ZooKeeper the
-/// queue's directory stays, as in the course.) The twin: an existing product keeps its token counter, which must never
-/// go back.
-#[apply(test!)]
-async fn a_missing_product_leaves_nothing_in_mysql_and_redis(servers: &Servers) -> Result<()> {
-    let strategies = stock::ALL.iter().filter(|strategy| !strategy.slug.starts_with("zk-") && !strategy.is_own_lock());
-    for strategy in strategies {
-        let site = servers.site().await;
-        let buy = async || {
-            let job = Job::new(site.id, Duration::ZERO, TEST_WAIT_LIMIT);
-            (strategy.spec.deduct)(&site.ctxs[0], &job).await
-        };
-        let (slug, refused) = (strategy.slug, buy().await);
-        ensure!(matches!(refused, Err(Error::NoProduct(_))), "{slug} of no product: {refused:?}");
-        let found = left(&site).await?;
-        ensure!(found.is_empty(), "{slug} of no product leaves {found:?}");
-        if slug == "redis-fenced" {
-            site.put_stock(STOCK).await;
-            buy().await?;
-            let found = left(&site).await?;
-            ensure!(
-                found.iter().any(|key| key.starts_with("redisson_lock_token:")),
-                "{slug} of a product has drawn a token, and leaves {found:?}"
-            );
-        }
-    }
-    Ok(())
-}
-
 /// A visitor inside for a minute, or one that was already answered.
 async fn hold(site: &Site, what: &str, visit: impl Visit) -> Result<JoinHandle<Result<(), Error>>> {
     site.put_stock(STOCK).await;
@@ -308,14 +279,13 @@ async fn no_instance_invents_stock_for_a_redis_that_has_lost_it() -> Result<()> 
     redis::pipe().cmd("CONFIG").arg(&["SET", "appendfsync", "always"]).cmd("FLUSHALL").exec_async(&mut redis).await?;
     lab.kill("redis").await?;
     // The instances have seen Redis go, and would now restore the stock if they ever did.
-    let ready = async |base: &str| Ok(status(format!("{base}/health/ready")).await? == StatusCode::OK);
-    wait_until("it is seen that redis is dead", || async { Ok(!ready(&bases[0]).await?) }).await?;
+    wait_until("it is seen that redis is dead", || async { Ok(!readiness(&bases[0]).await?.0) }).await?;
     lab.restart("redis").await?;
     let third = lab.addresses().instances[2].name.clone();
     lab.kill(&third).await?;
     lab.restart(&third).await?;
     for base in &bases {
-        wait_until("it is seen that redis is back", || ready(base)).await?;
+        wait_until_ready(base).await?;
         for slug in SELL {
             let words = answers(base, slug, StatusCode::SERVICE_UNAVAILABLE).await?;
             ensure!(words.contains("PUT /stock?stock_id=1"), "{slug}: {words}");
@@ -327,7 +297,7 @@ async fn no_instance_invents_stock_for_a_redis_that_has_lost_it() -> Result<()> 
     for slug in SELL {
         answers(&bases[1], slug, StatusCode::OK).await?;
     }
-    lab.stop().await;
+    labs::keep_for_next_test(lab);
     Ok(())
 }
 

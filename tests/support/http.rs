@@ -52,6 +52,16 @@ pub(crate) async fn status(url: String) -> Result<StatusCode> {
     Ok(client().get(url).send().await?.status())
 }
 
+/// Whether an instance is ready, and what it says of itself and its servers.
+pub(crate) async fn readiness(base: &str) -> Result<(bool, Value)> {
+    let answer = client().get(format!("{base}/health/ready")).send().await?;
+    Ok((answer.status() == StatusCode::OK, answer.json().await?))
+}
+
+pub(crate) async fn wait_until_ready(base: &str) -> Result<()> {
+    wait_until("it is ready", || async { Ok(readiness(base).await?.0) }).await
+}
+
 /// The body of a GET that must have this status.
 pub(crate) async fn body_with_status(url: String, with: StatusCode) -> Result<String> {
     let (status, words) = ask(url.clone()).await?;
