@@ -291,7 +291,6 @@ no_verdict_from!(
     tokio::task::JoinError,
     redis::RedisError,
     redis::ParsingError,
-    sqlx::Error,
     zookeeper_client::Error
 );
 

@@ -1,39 +1,22 @@
-//! Three MariaDB nodes in one Galera cluster, with an instance on each. A node locks only its own rows and may read old ones;
-//! at COMMIT a transaction is compared with those of the other nodes.
+//! Three MariaDB nodes in one Galera cluster, with an instance on each. A node may read old rows; at COMMIT a transaction is compared
+//! with those of the other nodes.
 
 use crate::trials::{
     Cluster, NoVerdict, Observation,
     buyers::Buyers,
     observation::explain_ratio,
     own_lab::{shared_galera, start_galera_with_causal_reads},
-    purchases::{STOCK, SaleCounts},
+    purchases::SaleCounts,
 };
 use futures::future::try_join_all;
-use oversell::{
-    claims::{RatioClaim, Words, words},
-    stock::Store,
-};
+use oversell::claims::{RatioClaim, Words, words};
 use oversell_lab::spread::Spread;
-use serde::Serialize;
 use serde_json::json;
-use sqlx::{Connection, Executor, MySqlConnection, mysql::MySqlDatabaseError};
-use std::time::{Duration, Instant};
 
 experiments! {
     "beyond.stale-read" => stale_read_oversells(Reads::Plain), twin(Reads::Causal);
     "beyond.writers" => compare_one_and_three_writers(3), twin(1);
-    "beyond.snapshots" => snapshot_isolation_loses_updates(SnapshotIsolation::Off), twin(SnapshotIsolation::On);
 }
-
-/// The setting `innodb_snapshot_isolation`, as SQL names it.
-#[derive(Debug, Clone, Copy)]
-enum SnapshotIsolation {
-    Off,
-    On,
-}
-
-/// The numbers of the errors after which a transaction is rolled back: deadlock, and a row that has changed since it was read.
-const ROLLBACK_ERRORS: [u16; 2] = [1213, 1020];
 
 impl SaleCounts {
     fn words(self, strategy: &str) -> Words {
@@ -101,15 +84,6 @@ async fn stale_read_oversells(on: &Cluster, reads: Reads) -> Result<Observation,
         .value("causal_reads", json!(fresh)))
 }
 
-/// The number of the error that the server answered; `None` if it succeeded. Any other error fails.
-fn error_number<T>(done: sqlx::Result<T>) -> Result<Option<u16>, NoVerdict> {
-    match done {
-        Ok(_) => Ok(None),
-        Err(sqlx::Error::Database(error)) => Ok(Some(error.downcast_ref::<MySqlDatabaseError>().number())),
-        Err(error) => Err(error.into()),
-    }
-}
-
 /// Claim: one row sells faster if one node writes it than if three do; with a row per node nothing is refused.
 async fn compare_one_and_three_writers(on: &Cluster, writers: usize) -> Result<Observation, NoVerdict> {
     /// The number of rounds over which rates are compared.
@@ -146,81 +120,4 @@ async fn compare_one_and_three_writers(on: &Cluster, writers: usize) -> Result<O
         .require_ratio(RatioClaim::Faster, ratio)
         .value("ratio", json!(ratio))
         .value("refused", json!([by_one, by_three, by_each])))
-}
-
-/// Claim: transactions on all nodes that read the count and write one less lose updates with `innodb_snapshot_isolation` off, and
-/// none with it on. `tested` is the setting that loses updates.
-async fn snapshot_isolation_loses_updates(on: &Cluster, tested: SnapshotIsolation) -> Result<Observation, NoVerdict> {
-    let on = shared_galera(on).await?;
-    let off = run_read_then_write(on, tested).await?;
-    let strict = run_read_then_write(on, SnapshotIsolation::On).await?;
-    let words = words!(
-        "三个节点上的事务都先读后写：innodb_snapshot_isolation=OFF，提交 {} 次，丢了 {} 次更新；ON，提交 {} 次，丢了 {} 次，回滚 {} 次。",
-        "Transactions read and then write on three nodes: with innodb_snapshot_isolation=OFF {} commits, {} updates lost; with ON {} commits, {} lost, {} rolled back.",
-        off.committed,
-        off.lost,
-        strict.committed,
-        strict.lost,
-        strict.rolled_back
-    );
-    let holds = off.lost > 0 && strict.committed > 0 && strict.lost == 0 && strict.rolled_back > 0;
-    Ok(Observation::holds(holds, words).value("off", json!(off)).value("on", json!(strict)))
-}
-
-/// How the transactions of all clients ended.
-#[derive(Debug, Clone, Copy, Default, Serialize)]
-struct CommitCounts {
-    committed: i64,
-    rolled_back: i64,
-    /// The committed ones whose piece is still in stock: another's write took its place. Known for all clients together only.
-    lost: i64,
-}
-
-/// Has clients on all nodes read the count and write one less for some seconds, with this `innodb_snapshot_isolation`;
-/// unavailable if the server has no such setting.
-async fn run_read_then_write(on: &Cluster, snapshot_isolation: SnapshotIsolation) -> Result<CommitCounts, NoVerdict> {
-    /// The number of connections, spread over the nodes.
-    const CLIENTS: usize = 6;
-    /// How long each connection commits.
-    const LOAD_DURATION: Duration = Duration::from_secs(3);
-    let product = on.create_product_on_each_node(STOCK).await?;
-    let id = product.id;
-    let nodes: Vec<_> = on.servers()?.mysql_nodes().collect();
-    let clients = nodes.iter().cycle().take(CLIENTS).map(|node| async move {
-        let mut node = MySqlConnection::connect(&node.url).await?;
-        let isolation = format!("SET SESSION innodb_snapshot_isolation = {snapshot_isolation:?}");
-        if let Some(error) = error_number(node.execute(isolation.as_str()).await)? {
-            return Err(NoVerdict::unavailable(
-                format!("这个版本的 MariaDB 没有 innodb_snapshot_isolation（错误 {error}）：要 10.6.18、10.11.8 或更新"),
-                format!("this MariaDB has no innodb_snapshot_isolation (error {error}): it takes 10.6.18, 10.11.8 or newer"),
-            ));
-        }
-        let (begun, mut done) = (Instant::now(), CommitCounts::default());
-        while begun.elapsed() < LOAD_DURATION {
-            let committed = async {
-                let mut work = node.begin().await?;
-                let read = "SELECT CAST(count AS SIGNED) FROM db_stock WHERE id = ?";
-                let read = sqlx::query_scalar::<_, i64>(read).bind(id);
-                let count = read.fetch_one(&mut *work).await?;
-                let write = sqlx::query("UPDATE db_stock SET count = ? WHERE id = ?");
-                write.bind(count - 1).bind(id).execute(&mut *work).await?;
-                work.commit().await
-            };
-            match error_number(committed.await)? {
-                None => done.committed += 1,
-                Some(error) if ROLLBACK_ERRORS.contains(&error) => done.rolled_back += 1,
-                Some(error) => return Err(NoVerdict::failed(format!("MySQL: error {error}"))),
-            }
-        }
-        node.close().await?;
-        Ok(done)
-    });
-    let mut all = CommitCounts::default();
-    for done in try_join_all(clients).await? {
-        all.committed += done.committed;
-        all.rolled_back += done.rolled_back;
-    }
-    all.lost = all.committed - (STOCK - product.stock().count(Store::MySql).await?);
-    product.remove().await?;
-    Ok(all)
 }
