@@ -3,7 +3,7 @@
 //! In reading order: [`lab`] starts MariaDB, Redis, ZooKeeper, nginx and the instances of a service; [`fault`] names what can be broken
 //! and [`clients`] has the proxy that breaks it, beside small clients of servers; [`programs`] finds the system's own programs;
 //! [`addresses`] is `lab.json`; [`migrations`] has the tables. [`terminal`] is what commands print, in either language; [`spread`] the
-//! median of several measurements.
+//! median of several measurements; [`wait`] asks until something has happened.
 //!
 //! The tests of the lock library start their servers by it. It knows neither a strategy nor a lesson.
 
@@ -20,3 +20,4 @@ pub mod migrations;
 pub mod programs;
 pub mod spread;
 pub mod terminal;
+pub mod wait;

@@ -22,8 +22,8 @@ use std::{
 };
 use tokio::time::sleep;
 
-/// The pause between purchases of a buyer, and between looks: short beside a fault of seconds.
-pub(super) const POLL_PAUSE: Duration = Duration::from_millis(50);
+/// The pause between purchases of a buyer: short beside a fault of seconds.
+const POLL_PAUSE: Duration = Duration::from_millis(50);
 
 /// All answers to the buyers of one strategy: counts by outcome, and the remaining pieces and the orders that they name.
 #[derive(Debug, Default)]

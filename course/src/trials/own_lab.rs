@@ -6,6 +6,7 @@ use oversell::{claims::Words, load::target};
 use oversell_lab::{
     addresses::Addresses,
     clients::{four_letters::four_letter_command, redis_at::redis_at},
+    wait::wait_for,
 };
 use redis::aio::MultiplexedConnection;
 use std::{
@@ -205,19 +206,16 @@ impl OwnLab {
             n => format!("zookeeper-{n}"),
         };
         let servers: Vec<_> = (1..).map(name).zip(servers).collect();
-        let elected = async {
-            loop {
-                for (server, at) in &servers {
-                    let said = timeout(Duration::from_secs(1), four_letter_command(*at, "srvr")).await;
-                    if server != not && matches!(said, Ok(Ok(said)) if said.contains("Mode: leader")) {
-                        return server.clone();
-                    }
+        let leader = || async {
+            for (server, at) in &servers {
+                let said = timeout(Duration::from_secs(1), four_letter_command(*at, "srvr")).await;
+                if server != not && matches!(said, Ok(Ok(said)) if said.contains("Mode: leader")) {
+                    return Ok::<_, NoVerdict>(Some(server.clone()));
                 }
-                sleep(Duration::from_millis(50)).await;
             }
+            Ok(None)
         };
-        let late = |_| NoVerdict::failed("no leader is elected");
-        let leader = timeout(LAB_TIMEOUT, elected).await.map_err(late)?;
+        let leader = wait_for(LAB_TIMEOUT, "no leader is elected", leader).await?;
         let others = servers.into_iter().map(|(server, _)| server);
         let others: Vec<_> = others.filter(|server| *server != leader).collect();
         Ok([vec![leader], others].concat())

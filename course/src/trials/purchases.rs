@@ -3,12 +3,11 @@
 //! `load::classify_answer` decides whether an answer sold a piece, as it does in a load.
 
 use oversell::load::{classify_answer, history::Outcome};
-use oversell_lab::clients::http_client::HttpError;
+use oversell_lab::{clients::http_client::HttpError, terminal::failure::Failure, wait::wait_until};
 use parking_lot::Mutex;
 use serde::Serialize;
 use serde_json::Value;
 use std::time::{Duration, Instant};
-use tokio::time::{sleep, timeout};
 
 /// The pieces of a product: more than all buyers of an experiment can buy.
 pub(super) const STOCK: i64 = 1_000_000;
@@ -99,12 +98,8 @@ impl Purchases {
 
     /// Waits until [`SALES_OF_SERVICE`] sales have begun after `since` and ended; `None` if that takes longer than `within`.
     pub(super) async fn wait_for_sales(&self, since: Instant, within: Duration) -> Option<()> {
-        let served = async {
-            while self.count_sales(since, None) < SALES_OF_SERVICE {
-                sleep(Duration::from_millis(10)).await;
-            }
-        };
-        timeout(within, served).await.ok()
+        let are_served = || async { self.count_sales(since, None) >= SALES_OF_SERVICE };
+        wait_until::<Failure, _>(within, "nobody is served", are_served).await.ok()
     }
 
     /// The sales that began after `from` and ended before `to`.

@@ -4,15 +4,13 @@ use super::{Lab, clock::Clock, nginx, redis, server::Tier, zookeeper};
 use crate::{
     clients::proxy::Condition,
     fault::{Action, Breakable, Link, LinkState, Member, MemberState},
-    terminal::failure::{Failure, unusable},
+    terminal::failure::Failure,
+    wait::wait_until,
 };
 use std::time::Duration;
-use tokio::time::{sleep, timeout};
 
 /// Time limit of a pause: after SIGSTOP all threads of a process must stop within this time.
 const PAUSE_TIMEOUT: Duration = Duration::from_secs(2);
-/// How often it is checked: threads stop within a few milliseconds.
-const PAUSE_POLL_INTERVAL: Duration = Duration::from_millis(2);
 
 impl Lab {
     /// All members and links. nginx is left out: it serves the page on which faults are injected.
@@ -73,13 +71,7 @@ impl Lab {
     /// Waits until SIGSTOP has stopped the member, or it runs no more for another reason; fails after [`PAUSE_TIMEOUT`].
     pub(super) async fn wait_until_paused(&self, name: &str) -> Result<(), Failure> {
         let member = self.member(name)?;
-        let still = async {
-            while member.state() == MemberState::Running {
-                sleep(PAUSE_POLL_INTERVAL).await;
-            }
-        };
-        timeout(PAUSE_TIMEOUT, still)
-            .await
-            .map_err(|_| unusable!("{name} did not stop within {} s of SIGSTOP", PAUSE_TIMEOUT.as_secs()))
+        let late = format!("after SIGSTOP {name} did not stop");
+        wait_until(PAUSE_TIMEOUT, late, || async { member.state() != MemberState::Running }).await
     }
 }

@@ -13,6 +13,7 @@ use crate::{
         chinese::localized,
         failure::{Failure, unusable},
     },
+    wait::wait_until,
 };
 use std::{
     fs::{self, File},
@@ -22,7 +23,6 @@ use std::{
     process::{Command, Stdio},
     time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
-use tokio::time::{sleep, timeout};
 
 /// The file in a node's folder that holds the offset in microseconds.
 pub(super) const OFFSET_FILE: &str = "clock";
@@ -30,8 +30,6 @@ pub(super) const OFFSET_FILE: &str = "clock";
 pub(super) const NO_OFFSET: &str = "\0\0\0\0\0\0\0\0";
 /// Time limit of a jump: how long a node may take to show the new time.
 const JUMP_TIMEOUT: Duration = Duration::from_secs(6);
-/// How often the time is asked: short beside a jump, so that it is seen at once.
-const JUMP_POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// File name of the library in the lab's folder.
 const LIBRARY_FILE: &str = "clock.so";
@@ -142,13 +140,8 @@ impl Clock {
 
     /// Waits until the server's own time is this much ahead of ours, to half a second; fails after [`JUMP_TIMEOUT`].
     pub(super) async fn wait_until_offset_is_shown(&self, ahead: Duration) -> Result<(), Failure> {
-        let shown = async {
-            while self.offset_s().await.is_none_or(|by| (by - ahead.as_secs_f64()).abs() > 0.5) {
-                sleep(JUMP_POLL_INTERVAL).await;
-            }
-        };
-        let late = |_| unusable!("{} did not show the new time within {} s", self.node, JUMP_TIMEOUT.as_secs());
-        timeout(JUMP_TIMEOUT, shown).await.map_err(late)
+        let is_shown = || async { self.offset_s().await.is_some_and(|by| (by - ahead.as_secs_f64()).abs() <= 0.5) };
+        wait_until(JUMP_TIMEOUT, format!("{} did not show the new time", self.node), is_shown).await
     }
 
     /// The offset of the clock in seconds; `None` if the node does not answer.

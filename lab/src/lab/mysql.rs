@@ -18,6 +18,7 @@ use super::{
 use crate::{
     programs::{self, Requirement},
     terminal::failure::{Failure, unusable},
+    wait::wait_until,
 };
 use futures::{FutureExt, future::BoxFuture};
 use sqlx::{Connection, MySqlConnection};
@@ -28,7 +29,6 @@ use std::{
     process::Command,
     time::Duration,
 };
-use tokio::time::{sleep, timeout};
 
 /// The name of the first database server of a lab.
 pub(super) const NAME: &str = "mysql";
@@ -136,8 +136,6 @@ const SYNCED_STATE: &str = "Synced";
 
 /// Time limit of the bootstrap of a cluster by its first node.
 const BOOTSTRAP_TIMEOUT: Duration = Duration::from_secs(60);
-/// How often the other nodes check: short beside a bootstrap of seconds.
-const BOOTSTRAP_POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 const GALERA_LIBRARY: &str = "/usr/lib/galera/libgalera_smm.so";
 
@@ -155,14 +153,9 @@ impl Galera {
     /// Waits until the first node is synced, because nodes that find each other before that prevent the bootstrap; fails after
     /// [`BOOTSTRAP_TIMEOUT`].
     async fn wait_until_bootstrapped(&self) -> Result<(), Failure> {
-        let begun = async {
-            while !matches!(node_state(self.first).await, Ok((_, Some(state))) if state == SYNCED_STATE) {
-                sleep(BOOTSTRAP_POLL_INTERVAL).await;
-            }
-        };
-        let late =
-            |_| unusable!("the first Galera node did not bootstrap within {} s; see {NAME}.log", BOOTSTRAP_TIMEOUT.as_secs());
-        timeout(BOOTSTRAP_TIMEOUT, begun).await.map_err(late)
+        let is_synced = || async { matches!(node_state(self.first).await, Ok((_, Some(state))) if state == SYNCED_STATE) };
+        let late = format!("the first Galera node, whose log is {NAME}.log, did not bootstrap");
+        wait_until(BOOTSTRAP_TIMEOUT, late, is_synced).await
     }
 
     /// The server's options for its place in the cluster.

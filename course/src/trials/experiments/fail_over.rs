@@ -8,7 +8,11 @@ use crate::trials::{
 };
 use futures::future::join_all;
 use oversell::claims::{Words, words};
-use oversell_lab::{clients::redis_at::redis_at, fault::Action};
+use oversell_lab::{
+    clients::redis_at::redis_at,
+    fault::Action,
+    wait::{wait_for, wait_until},
+};
 use oversell_lock::{
     DynLock, Guard, Lease, Lock, LockError,
     redis::{RedisClient, RedisOptions, RedlockClient, Replicas},
@@ -20,7 +24,7 @@ use std::{
     sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst},
     time::Duration,
 };
-use tokio::time::{sleep, timeout};
+use tokio::time::sleep;
 
 experiments! {
     "2.8" => crash_of_primary_loses_locks(Replication::CutBefore), twin(Replication::Up);
@@ -284,15 +288,10 @@ async fn hold_locks_through_fault<const N: usize>(
 ) -> Result<[LockCounts; N], NoVerdict> {
     let (over, had) = (AtomicBool::new(false), [const { AtomicUsize::new(0) }; N]);
     let fault = async {
-        let begun = async {
-            while had.iter().any(|had| had.load(SeqCst) < MIN_LOCKS) {
-                sleep(Duration::from_millis(10)).await;
-            }
-        };
-        let none = |_| NoVerdict::failed("there are no locks before the fail-over");
-        let done = match timeout(FIRST_LOCKS_TIMEOUT, begun).await.map_err(none) {
+        let has_begun = || async { had.iter().all(|had| had.load(SeqCst) >= MIN_LOCKS) };
+        let done = match wait_until(FIRST_LOCKS_TIMEOUT, "there are no locks before the fail-over", has_begun).await {
             Ok(()) => fault.await,
-            Err(none) => Err(none),
+            none => none,
         };
         over.store(true, SeqCst);
         done
@@ -319,20 +318,13 @@ async fn lose_primary(on: &Cluster, group: &str, fault: Action) -> Result<(), No
 
 /// Waits until a Sentinel names another primary than the first.
 async fn wait_for_new_leader(on: &Cluster, group: &str) -> Result<(), NoVerdict> {
-    let mut sentinel = connect_to_sentinel(on).await?;
-    let first = on.servers()?.first_redis();
-    let promoted = async {
-        let asked = ["SENTINEL", "GET-MASTER-ADDR-BY-NAME", group];
-        loop {
-            let (_, port): (String, String) = send_command(&mut sentinel, &asked).await?;
-            if !first.ends_with(&format!(":{port}")) {
-                return Ok::<_, NoVerdict>(());
-            }
-            sleep(Duration::from_millis(50)).await;
-        }
+    let (sentinel, first) = (connect_to_sentinel(on).await?, on.servers()?.first_redis());
+    let asked = ["SENTINEL", "GET-MASTER-ADDR-BY-NAME", group];
+    let promoted = || async {
+        let (_, port): (String, String) = send_command(&mut sentinel.clone(), &asked).await?;
+        Ok((!first.ends_with(&format!(":{port}"))).then_some(()))
     };
-    let late = |_| NoVerdict::failed("the Sentinels promote nobody");
-    timeout(FAILOVER_TIMEOUT, promoted).await.map_err(late)?
+    wait_for(FAILOVER_TIMEOUT, "the Sentinels promote nobody", promoted).await
 }
 
 /// Mends the first primary and makes it the primary again.
@@ -400,14 +392,8 @@ async fn count_double_holds(other: &LockClients, held: &[(String, Guard)]) -> Re
 
 /// Waits until these clients can take a lock again.
 async fn wait_for_locks(clients: &LockClients) -> Result<(), NoVerdict> {
-    let had = async {
-        while clients.lock(&own_key("lock"))?.acquire(ACQUIRE_TIMEOUT).await.is_err() {
-            sleep(Duration::from_millis(50)).await;
-        }
-        Ok(())
-    };
-    let late = |_| NoVerdict::failed("there are no locks after the fail-over");
-    timeout(FIRST_LOCKS_TIMEOUT, had).await.map_err(late)?
+    let had = || async { Ok(clients.lock(&own_key("lock"))?.acquire(ACQUIRE_TIMEOUT).await.ok()) };
+    wait_for(FIRST_LOCKS_TIMEOUT, "there are no locks after the fail-over", had).await.map(drop)
 }
 
 #[cfg(test)]

@@ -12,10 +12,10 @@ use nix::{
     unistd::Pid,
 };
 use oversell::claims::words;
-use oversell_lab::fault::Action;
+use oversell_lab::{fault::Action, wait::wait_until};
 use serde_json::json;
 use std::time::{Duration, Instant};
-use tokio::time::{sleep, timeout};
+use tokio::time::sleep;
 
 experiments! {
     "beyond.ensemble" => measure_ensemble_outages(Killed::OneByOne), twin(Killed::TwoAtOnce);
@@ -159,13 +159,7 @@ async fn kill(on: &Cluster, killed: Killed, server: &str, another: &str) -> Resu
 /// Sends SIGTERM to a server and waits for its end.
 async fn shut_down(server: Pid) -> Result<(), NoVerdict> {
     signal::kill(server, Signal::SIGTERM).map_err(NoVerdict::failed)?;
-    let gone = async {
-        while signal::kill(server, None).is_ok() {
-            sleep(Duration::from_millis(10)).await;
-        }
-    };
-    let late = |_| NoVerdict::failed("a node does not end");
-    timeout(RECOVERY_TIMEOUT, gone).await.map_err(late)
+    wait_until(RECOVERY_TIMEOUT, "a node does not end", || async { signal::kill(server, None).is_err() }).await
 }
 
 /// Runs `fault`; returns the longest gap between sales from then on, or `None` if sales do not resume within [`SERVICE_TIMEOUT`].

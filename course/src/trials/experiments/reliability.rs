@@ -12,14 +12,11 @@ use oversell::{
     load::history::Outcome,
     stock::Store,
 };
-use oversell_lab::fault::Action;
+use oversell_lab::{fault::Action, wait::wait_for};
 use serde::Serialize;
 use serde_json::json;
 use std::time::{Duration, Instant};
-use tokio::{
-    sync::Barrier,
-    time::{sleep, timeout},
-};
+use tokio::{sync::Barrier, time::sleep};
 
 experiments! {
     "5.reliability" => rank_stores_by_failures(FAULTS.map(|(fault, ..)| fault)), twin([LockFault::None; 4]);
@@ -151,18 +148,9 @@ impl<'a> Contest<'a> {
 
     /// Compares the sales with the stock, as soon as that can be read again; fails after [`MAX_WAIT`].
     async fn compare_with_stock(&self, (sold, blocked_ms): (i64, Option<u64>)) -> Result<LockResult, NoVerdict> {
-        let counted = async {
-            loop {
-                if let Ok(count) = self.product.stock().count(Store::MySql).await {
-                    return count;
-                }
-                sleep(Duration::from_millis(100)).await;
-            }
-        };
-        let late = |_| NoVerdict::failed("the stock cannot be read");
-        let left = timeout(MAX_WAIT, counted).await.map_err(late)?;
-        let lost = sold - (5000 - left);
-        Ok(LockResult { lost, blocked_ms })
+        let count = || async { Ok::<_, NoVerdict>(self.product.stock().count(Store::MySql).await.ok()) };
+        let left = wait_for(MAX_WAIT, "the stock cannot be read", count).await?;
+        Ok(LockResult { lost: sold - (5000 - left), blocked_ms })
     }
 }
 

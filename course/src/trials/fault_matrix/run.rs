@@ -3,13 +3,17 @@
 use super::{Engine, Fault, FaultResult, FaultRun};
 use crate::trials::{
     Cluster, NoVerdict,
-    buyers::{BuyerAnswers, Buyers, Left, POLL_PAUSE, buy_during},
+    buyers::{Buyers, Left, buy_during},
     own_lab::{BrokenServer, OwnLab, leading_redis},
 };
 use futures::future::{join_all, try_join_all};
-use oversell_lab::{clients::redis_at::redis_at, fault::Action};
+use oversell_lab::{
+    clients::redis_at::redis_at,
+    fault::Action,
+    wait::{wait_for, wait_until},
+};
 use std::time::{Duration, Instant};
-use tokio::time::{sleep, timeout};
+use tokio::time::sleep;
 
 /// The part of the query that has each purchase hold its lock for 10 ms, so that others must wait, and wait 3 s at most.
 const HOLD_AND_WAIT: &str = "&hold_ms=10&wait_ms=3000";
@@ -26,37 +30,27 @@ const RECOVERY_TIMEOUT: Duration = Duration::from_secs(60);
 /// An answered order that is not written within this is lost.
 const WRITE_BEHIND_LIMIT: Duration = Duration::from_secs(10);
 
-/// Waits, without a limit, until the stock or the orders can be read, and compares them with the answers; a lost order gets
-/// [`WRITE_BEHIND_LIMIT`] to be written.
-async fn compare_with_goods(buyers: &Buyers<'_>, told: &BuyerAnswers) -> FaultResult {
-    let begun = Instant::now();
-    loop {
-        match buyers.left().await {
-            Ok(Left::Gone(gone)) => return FaultResult::of(told, gone),
+/// Compares the answers with the goods, once these can be read; fails after [`RECOVERY_TIMEOUT`]. `back`: the strategy has sold
+/// again, so the longest gap since the fault is a figure.
+async fn result_of(buyers: &Buyers<'_>, since: Instant, back: bool) -> Result<FaultResult, NoVerdict> {
+    let (told, begun) = (&buyers.take_answers(), Instant::now());
+    let counted = || async move {
+        Ok::<_, NoVerdict>(match buyers.left().await {
+            Ok(Left::Gone(gone)) => Some(FaultResult::of(told, gone)),
             Ok(Left::Orders(records)) => {
                 let result = FaultResult::of_orders(told, &records);
                 // Orders that are written behind may still be missing.
-                if result.lost == 0 || begun.elapsed() > WRITE_BEHIND_LIMIT {
-                    return result;
-                }
+                (result.lost == 0 || begun.elapsed() > WRITE_BEHIND_LIMIT).then_some(result)
             }
-            Err(_) => {}
-        }
-        sleep(POLL_PAUSE).await;
-    }
-}
-
-/// Compares the answers with the goods; fails after [`RECOVERY_TIMEOUT`]. `back`: the strategy has sold again, so the longest gap
-/// since the fault is a figure.
-async fn result_of(buyers: &Buyers<'_>, since: Instant, back: bool) -> Result<FaultResult, NoVerdict> {
-    let told = buyers.take_answers();
-    let late = |_| NoVerdict::failed("the stock cannot be read");
-    let counted = timeout(RECOVERY_TIMEOUT, compare_with_goods(buyers, &told)).await;
+            Err(_) => None,
+        })
+    };
+    let counted = wait_for(RECOVERY_TIMEOUT, "the stock cannot be read", counted).await?;
     let gap = buyers.purchases.longest_gap(since, Instant::now());
     Ok(FaultResult {
         strategy: buyers.slug.to_owned(),
         without_service_ms: back.then(|| u64::try_from(gap.as_millis()).unwrap_or(u64::MAX)),
-        ..counted.map_err(late)?
+        ..counted
     })
 }
 
@@ -151,36 +145,20 @@ async fn break_and_mend(own: &OwnLab, breaks: BrokenServer, fault: Fault) -> Res
 
 /// Waits until the old primary is a replica; until then it takes writes, which are lost. Fails after [`RECOVERY_TIMEOUT`].
 async fn wait_until_replica(led: &str) -> Result<(), NoVerdict> {
-    let followed = async {
-        loop {
-            let role = redis::cmd("INFO").arg("replication").to_owned();
-            let said: Option<String> = match redis_at(led).await {
-                Ok(mut at) => role.query_async(&mut at).await.ok(),
-                Err(_) => None,
-            };
-            if said.is_some_and(|said| said.contains("role:slave")) {
-                return;
-            }
-            sleep(POLL_PAUSE).await;
-        }
+    let follows = || async {
+        let Ok(mut at) = redis_at(led).await else { return false };
+        let said = redis::cmd("INFO").arg("replication").query_async::<String>(&mut at).await;
+        said.is_ok_and(|said| said.contains("role:slave"))
     };
-    let late = |_| NoVerdict::failed("the Redis that led does not follow");
-    timeout(RECOVERY_TIMEOUT, followed).await.map_err(late)
+    wait_until(RECOVERY_TIMEOUT, "the Redis that led does not follow", follows).await
 }
 
 /// Waits until all instances are ready; fails after [`RECOVERY_TIMEOUT`].
 async fn wait_until_all_ready(on: &Cluster) -> Result<(), NoVerdict> {
-    let instances = on.instances().iter();
-    try_join_all(instances.map(|at| wait_until_ready(on, at))).await.map(drop)
-}
-
-async fn wait_until_ready(on: &Cluster, at: &str) -> Result<(), NoVerdict> {
-    let url = format!("{at}/health/ready");
-    let ready = async {
-        while !on.get(&url).await.is_ok_and(|answer| answer.status.is_success()) {
-            sleep(POLL_PAUSE).await;
-        }
-    };
-    let late = |_| NoVerdict::failed(format!("{at} is not ready"));
-    timeout(RECOVERY_TIMEOUT, ready).await.map_err(late)
+    let all = on.instances().iter().map(async |at| {
+        let url = format!("{at}/health/ready");
+        let is_ready = || async { on.get(&url).await.is_ok_and(|answer| answer.status.is_success()) };
+        wait_until(RECOVERY_TIMEOUT, format!("{at} is not ready"), is_ready).await
+    });
+    try_join_all(all).await.map(drop)
 }
