@@ -27,22 +27,18 @@ pub mod command {
         Err(refusal())
     }
 
-    pub async fn run_on_lab<R>(
-        _stop: CancellationToken,
-        _starts: usize,
-        _etcd: u16,
-        _run: impl FnOnce(Addresses, Vec<Duration>) -> R,
-    ) -> Result<(), Failure>
-    where
-        R: Future<Output = Result<(), Failure>>,
-    {
-        Err(refusal())
+    /// What a command needs of a lab of its own.
+    #[derive(Debug, Clone, Copy, Default)]
+    pub struct Needs {
+        pub etcd: u16,
+        pub starts: usize,
+        pub breakable: bool,
     }
 
-    pub async fn run_on_breakable_lab<R>(
-        _stop: CancellationToken,
-        _etcd: u16,
-        _run: impl FnOnce(Addresses, CancellationToken) -> R,
+    pub async fn run_on_lab<R>(
+        _stop: &CancellationToken,
+        _needs: Needs,
+        _run: impl FnOnce(Addresses, Vec<Duration>) -> R,
     ) -> Result<(), Failure>
     where
         R: Future<Output = Result<(), Failure>>,

@@ -19,7 +19,11 @@ use clap_complete::Shell;
 use oversell::{claims::Lesson, http, load, server::Server, stock};
 use oversell_lab::{
     addresses::Addresses,
-    lab, programs,
+    lab::{
+        self,
+        command::{Needs, run_on_lab},
+    },
+    programs,
     terminal::{
         chinese::{choose_by_locale, localized},
         failure::{Failure, unusable},
@@ -104,12 +108,10 @@ fn needs_etcd(slug: &str) -> bool {
     stock::find(slug).is_some_and(|strategy| strategy.spec.needs.contains(&Server::Etcd))
 }
 
-/// Runs a command; if `own`, on a lab of its own with this many etcd nodes, where `run` also gets the durations of `starts` starts
-/// of an instance.
+/// Runs a command; if `own`, on a lab of its own with what it needs.
 async fn with_lab<R>(
     own: bool,
-    starts: usize,
-    etcd: u16,
+    needs: Needs,
     stop: CancellationToken,
     run: impl FnOnce(Option<Addresses>, Vec<Duration>, CancellationToken) -> R,
 ) -> Result<(), Failure>
@@ -117,7 +119,7 @@ where
     R: Future<Output = Result<(), Failure>>,
 {
     match own {
-        true => lab::command::run_on_lab(stop.clone(), starts, etcd, |at, took| run(Some(at), took, stop)).await,
+        true => run_on_lab(&stop, needs, |at, took| run(Some(at), took, stop.clone())).await,
         false => run(None, Vec::new(), stop).await,
     }
 }
@@ -212,14 +214,12 @@ async fn run(command: Command, stop: CancellationToken) -> Result<(), Failure> {
         Command::Lab(args) => lab::command::run(args.with_etcd_if(needs_etcd), stop).await,
         Command::Compare(WithLab { lab, args }) => {
             open_outputs(&args)?;
-            with_lab(lab, 0, etcd_nodes(args.needs_etcd(), args.names_strategies()), stop, |at, _, stop| {
-                load::compare::run(args, at, stop)
-            })
-            .await
+            let etcd = etcd_nodes(args.needs_etcd(), args.names_strategies());
+            with_lab(lab, Needs { etcd, ..Needs::default() }, stop, |at, _, stop| load::compare::run(args, at, stop)).await
         }
         Command::Seckill(WithLab { lab, args }) => {
             open_outputs(&args)?;
-            with_lab(lab, 0, 0, stop, |at, _, stop| load::seckill::run(args, at, stop)).await
+            with_lab(lab, Needs::default(), stop, |at, _, stop| load::seckill::run(args, at, stop)).await
         }
         Command::Course(WithLab { lab, args }) => {
             open_outputs(&args)?;
@@ -237,12 +237,13 @@ async fn run(command: Command, stop: CancellationToken) -> Result<(), Failure> {
         }
         Command::Bench(WithLab { lab, args }) => {
             open_outputs(&args)?;
-            with_lab(lab, BENCH_STARTS, etcd_nodes(true, false), stop, |at, took, stop| load::bench::run(args, at, took, stop))
-                .await
+            let needs = Needs { etcd: etcd_nodes(true, false), starts: BENCH_STARTS, ..Needs::default() };
+            with_lab(lab, needs, stop, |at, took, stop| load::bench::run(args, at, took, stop)).await
         }
         Command::Judge(WithLab { lab, args }) => {
             open_outputs(&args)?;
-            with_lab(lab, 0, etcd_nodes(args.needs_etcd(), true), stop, |at, _, stop| load::judge::run(args, at, stop)).await
+            let etcd = etcd_nodes(args.needs_etcd(), true);
+            with_lab(lab, Needs { etcd, ..Needs::default() }, stop, |at, _, stop| load::judge::run(args, at, stop)).await
         }
         Command::Doctor(args) => {
             let database = database::check().await;
@@ -260,13 +261,13 @@ async fn run(command: Command, stop: CancellationToken) -> Result<(), Failure> {
 /// Tries the course on a lab that accepts faults; then what compares rates on one in which nothing stands between instances and
 /// servers.
 async fn try_course_on_labs(run: &mut Course, stop: CancellationToken) -> Result<(), Failure> {
-    let others = |lesson: &Lesson| !lesson.compares_rates();
     let etcd = etcd_nodes(run.has_chosen(|lesson| lesson.strategies.iter().any(|slug| needs_etcd(slug))), false);
-    if run.has_chosen(others) {
-        lab::command::run_on_breakable_lab(stop.clone(), etcd, |at, stop| run.try_lessons(Some(at), others, stop)).await?;
-    }
-    if run.has_chosen(Lesson::compares_rates) {
-        lab::command::run_on_lab(stop.clone(), 0, etcd, |at, _| run.try_lessons(Some(at), Lesson::compares_rates, stop)).await?;
+    let others = |lesson: &Lesson| !lesson.compares_rates();
+    for (breakable, is_its) in [(true, others as fn(&Lesson) -> bool), (false, Lesson::compares_rates)] {
+        if run.has_chosen(is_its) {
+            let needs = Needs { etcd, breakable, ..Needs::default() };
+            run_on_lab(&stop, needs, |at, _| run.try_lessons(Some(at), is_its, stop.clone())).await?;
+        }
     }
     Ok(())
 }

@@ -18,6 +18,7 @@ use crate::{
 use futures::StreamExt;
 use qrcode::{QrCode, render::unicode::Dense1x2};
 use std::{
+    future::pending,
     path::PathBuf,
     pin::pin,
     sync::{
@@ -76,6 +77,17 @@ impl Args {
         }
         self
     }
+}
+
+/// What a command needs of a lab of its own.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Needs {
+    /// How many etcd nodes.
+    pub etcd: u16,
+    /// How often the last instance is started again before the command runs, to measure how long that takes.
+    pub starts: usize,
+    /// Whether it can be broken: it accepts faults, has links, and its main Redis has a replica.
+    pub breakable: bool,
 }
 
 // What to do with a running lab; without one of these, a lab is started.
@@ -204,52 +216,42 @@ impl Printer {
     }
 }
 
-/// Starts a lab on free ports with this many etcd nodes, restarts its last instance `starts` times, runs `run` with the addresses
-/// and the times that these starts took, and stops the lab. After a signal `run` has 3 s to print its result.
+/// Starts a lab on free ports with what the command needs, runs `run` with its addresses and the times that the `starts` took, and
+/// stops the lab. After a signal `run` has 3 s to print its result.
 pub async fn run_on_lab<R>(
-    stop: CancellationToken,
-    starts: usize,
-    etcd: u16,
+    stop: &CancellationToken,
+    needs: Needs,
     run: impl FnOnce(Addresses, Vec<Duration>) -> R,
 ) -> Result<(), Failure>
 where
     R: Future<Output = Result<(), Failure>>,
 {
-    let mut lab = start(Options { progress: true, etcd, ..Options::default() }, &stop).await?;
+    let Needs { etcd, starts, breakable } = needs;
+    let (control, mut requests) = match breakable {
+        true => Some(fault::listen().await?).unzip(),
+        false => (None, None),
+    };
+    let options = Options { links: breakable, replica: breakable, control, progress: true, etcd, ..Options::default() };
+    let mut lab = start(options, stop).await?;
     let mut start_times = Vec::new();
     for _ in 0..starts {
         start_times.push(measure_instance_start(&mut lab).await?);
     }
-    let done = finish_within_timeout(run(lab.addresses().clone(), start_times), &stop).await;
-    lab.stop().await;
-    done
-}
-
-/// As [`run_on_lab`], without the restarts, on a lab that can be broken: it accepts faults, has links, and its main Redis has a
-/// replica. `run` also gets `stop`.
-pub async fn run_on_breakable_lab<R>(
-    stop: CancellationToken,
-    etcd: u16,
-    run: impl FnOnce(Addresses, CancellationToken) -> R,
-) -> Result<(), Failure>
-where
-    R: Future<Output = Result<(), Failure>>,
-{
-    let (control, mut requests) = fault::listen().await?;
-    let options = Options { links: true, replica: true, control: Some(control), progress: true, etcd, ..Options::default() };
-    let mut lab = start(options, &stop).await?;
-    let (at, ended) = (lab.addresses().clone(), CancellationToken::new());
-    let until = ended.clone();
-    // In a task of its own, so that `run` goes on while a fault is injected.
-    let serving = tokio::spawn(async move {
-        while let Some(Some(request)) = until.run_until_cancelled(requests.recv()).await {
-            lab.serve(request).await;
+    let running = finish_within_timeout(run(lab.addresses().clone(), start_times), stop);
+    // `run` goes on while a fault is injected.
+    let serving = async {
+        if let Some(requests) = &mut requests {
+            while let Some(request) = requests.recv().await {
+                lab.serve(request).await;
+            }
         }
-        lab.stop().await;
-    });
-    let done = finish_within_timeout(run(at, stop.clone()), &stop).await;
-    ended.cancel();
-    serving.await.map_err(|e| unusable!("the lab did not stop cleanly: {e}"))?;
+        pending().await
+    };
+    let done = tokio::select! {
+        done = running => done,
+        never = serving => never,
+    };
+    lab.stop().await;
     done
 }
 

@@ -104,10 +104,15 @@ impl Options {
         let has_clocks = !clocks.is_empty();
         let main = replica_pair.as_ref();
         let mut members = self.server_members(&folder, &ports, &servers, main, has_clocks);
-        members.extend(self.sentinel_group_members(&folder, &ports, &servers.redis));
+        if let Some(SentinelGroup { members: all, sentinels }) = &ports.group {
+            members.extend(self.replicas_and_sentinels(&folder, &servers.redis, self.redis_ports[0], &all[1..], sentinels, true));
+        }
         let kinds = self.fault_kinds(has_clocks);
         members.extend(self.instance_members(&folder, &program, &addresses, &links, &kinds, main));
-        members.extend(main.into_iter().flat_map(|pair| self.replica_members(&folder, pair, &servers.redis)));
+        if let Some(ProxiedReplica { main, replica, sentinel }) = main {
+            let (replicas, main) = ([(redis::REPLICA.to_owned(), *replica)], main.proxy.port());
+            members.extend(self.replicas_and_sentinels(&folder, &servers.redis, main, &replicas, &[*sentinel], false));
+        }
         // nginx needs an instance behind it.
         if !self.instance_ports.is_empty() {
             members.push(self.nginx_member(&folder, servers.nginx, page));
@@ -233,63 +238,34 @@ impl Options {
             .collect())
     }
 
-    /// The replica and the Sentinel of a main Redis whose instances know one address.
-    fn replica_members(&self, folder: &Folder, pair: &ProxiedReplica, program: &Path) -> [Member; 2] {
-        let main = pair.main.proxy.port();
-        let replica = Redis {
-            program: program.to_owned(),
-            port: pair.replica,
-            role: Role::Replica { of: main },
-            has_clock: false,
-            in_sentinel_group: false,
-        };
-        let sentinel = Sentinel {
-            program: program.to_owned(),
-            port: pair.sentinel,
-            main,
-            sentinels: 1,
-            replicas: 1,
-            in_sentinel_group: false,
-        };
-        let servers: [(_, Box<dyn Server>); 2] = [(redis::REPLICA, Box::new(replica)), (sentinel::SENTINEL, Box::new(sentinel))];
-        servers.map(|(name, server)| Member::new(folder, name, server, Tier::Server, self.has(Part::Redis)))
-    }
-
     fn nginx_member(&self, folder: &Folder, program: PathBuf, page: PathBuf) -> Member {
         let nginx = Box::new(Nginx { program, port: self.http_port, lan: self.lan, behind: self.instance_ports.clone(), page });
         let starts = self.has(Part::Nginx) && self.has(Part::Instances);
         Member::new(folder, nginx::NAME, nginx, Tier::Gate, starts)
     }
 
-    /// Replicas and Sentinels of a main Redis whose instances ask the Sentinels.
-    fn sentinel_group_members(&self, folder: &Folder, ports: &PortPlan, program: &Path) -> Vec<Member> {
-        let Some(group) = &ports.group else {
-            return Vec::new();
-        };
-        let main = self.redis_ports[0];
+    /// Replicas and Sentinels of the main Redis at the port `main`; `in_sentinel_group` if the instances ask them.
+    fn replicas_and_sentinels(
+        &self,
+        folder: &Folder,
+        program: &Path,
+        main: u16,
+        replicas: &[(String, u16)],
+        sentinels: &[u16],
+        in_sentinel_group: bool,
+    ) -> Vec<Member> {
         let server = |name: &str, server| Member::new(folder, name, server, Tier::Server, self.has(Part::Redis));
-        let replicas = group.members.iter().skip(1).map(|(name, port)| {
-            let replica = Redis {
-                program: program.to_owned(),
-                port: *port,
-                role: Role::Replica { of: main },
-                has_clock: false,
-                in_sentinel_group: true,
-            };
+        let replica = |(name, port): &(String, u16)| {
+            let role = Role::Replica { of: main };
+            let replica = Redis { program: program.to_owned(), port: *port, role, has_clock: false, in_sentinel_group };
             server(name, Box::new(replica) as Box<dyn Server>)
-        });
-        let sentinels = group.sentinels.iter().enumerate().map(|(n, &port)| {
-            let sentinel = Sentinel {
-                program: program.to_owned(),
-                port,
-                main,
-                sentinels: group.sentinels.len(),
-                replicas: group.members.len() - 1,
-                in_sentinel_group: true,
-            };
+        };
+        let sentinel = |(n, &port): (usize, &u16)| {
+            let (sentinels, replicas) = (sentinels.len(), replicas.len());
+            let sentinel = Sentinel { program: program.to_owned(), port, main, sentinels, replicas, in_sentinel_group };
             server(&sentinel::name(n), Box::new(sentinel))
-        });
-        replicas.chain(sentinels).collect()
+        };
+        replicas.iter().map(replica).chain(sentinels.iter().enumerate().map(sentinel)).collect()
     }
 
     /// The instances, each configured with the addresses as it sees them.
