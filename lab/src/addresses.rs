@@ -13,6 +13,9 @@ pub const LAB_JSON: &str = "target/lab/lab.json";
 /// The environment variable with the admin token, for a service and the commands that load it: others can see a command line.
 pub const ADMIN_TOKEN_VARIABLE: &str = "OVERSELL__ADMIN__TOKEN";
 
+/// The Sentinels' name for the main Redis and its replicas.
+pub const SENTINEL_GROUP: &str = "main";
+
 /// Every address of a lab. Other programs read `lab.json`: its fields keep their names.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Addresses {

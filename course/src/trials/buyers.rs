@@ -4,7 +4,7 @@
 
 use super::{
     Cluster, NoVerdict, Product,
-    purchases::{Purchases, STOCK, SaleCounts, outcome},
+    purchases::{STOCK, SaleCounts, Sales, outcome},
     voucher::TrialVoucher,
 };
 use futures::future::join_all;
@@ -69,7 +69,7 @@ pub(super) struct Buyers<'a> {
     goods: Goods<'a>,
     /// Added to the query of each purchase.
     query: &'static str,
-    pub(super) purchases: Purchases,
+    pub(super) sales: Sales,
     answers: Mutex<BuyerAnswers>,
 }
 
@@ -80,7 +80,7 @@ impl<'a> Buyers<'a> {
             Some(strategy) => Goods::Product(on.create_product_on_each_node(STOCK).await?, strategy.spec.store),
             None => Goods::Voucher(on.create_voucher(STOCK).await?, AtomicI64::new(0)),
         };
-        Ok(Self { slug, goods, query, purchases: Purchases::default(), answers: Mutex::default() })
+        Ok(Self { slug, goods, query, sales: Sales::default(), answers: Mutex::default() })
     }
 
     /// Buys a piece at an instance, or orders the voucher for a new user.
@@ -98,7 +98,7 @@ impl<'a> Buyers<'a> {
             self.answers.lock().record(&outcome, body.as_ref(), user);
             outcome
         };
-        self.purchases.record(buys).await;
+        self.sales.record(buys).await;
     }
 
     /// Has each of these buyers, spread over the instances, buy `each` pieces, one after the other.

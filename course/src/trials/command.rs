@@ -171,7 +171,7 @@ impl Course {
         bar.finish_and_clear();
         let found = CourseResults { conditions, lessons: tried_now };
         if !args.twins
-            && let Err(why) = send_to_instances(&on, &without_events(&found)?).await
+            && let Err(why) = send_to_instances(&on, &json!(found)).await
         {
             print_to_stderr(format_args!(
                 "oversell: {}",
@@ -235,7 +235,7 @@ impl Course {
         }
         say!("{}", table::summary(&found, args.lang()));
         if let Some(file) = &args.json {
-            file.write_json(&without_events(&found)?)?;
+            file.write_json(&found)?;
         }
         if let Some(file) = &args.store {
             match found.is_whole() {
@@ -256,19 +256,8 @@ impl Course {
 
 /// The verdicts of these results.
 fn verdicts_of(found: &CourseResults) -> Result<Verdicts, Failure> {
-    let verdicts = serde_json::from_value(without_events(found)?);
+    let verdicts = serde_json::from_value(json!(found));
     verdicts.map_err(|why| unusable!("{why}"))
-}
-
-/// The results as JSON, without the events of races, which only the report draws.
-fn without_events(found: &CourseResults) -> Result<Value, Failure> {
-    let mut found = serde_json::to_value(found).map_err(|e| Failure::Unusable(e.to_string()))?;
-    for lesson in found["lessons"].as_array_mut().into_iter().flatten() {
-        for play in lesson["figures"]["plays"].as_array_mut().into_iter().flatten().filter_map(Value::as_object_mut) {
-            play.remove("events");
-        }
-    }
-    Ok(found)
 }
 
 /// Sends the verdicts to the instances, which keep them for their page, in requests that they accept.

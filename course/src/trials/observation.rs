@@ -88,7 +88,7 @@ impl From<&Row> for Sale {
     }
 }
 
-/// The result of one played race, of its flaw or of its cure, with its events.
+/// The result of one played race, of its flaw or of its cure.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct PlayedRace {
     pub lesson: String,
@@ -99,7 +99,8 @@ pub(crate) struct PlayedRace {
     /// The description of its end, in the words of the race.
     #[serde(skip)]
     pub said: Words,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    /// Only the report draws them.
+    #[serde(skip)]
     pub events: Vec<ReplayEvent>,
 }
 

@@ -4,13 +4,12 @@ pub(super) use crate::trials::cluster::OwnLab;
 use crate::trials::{Cluster, NoVerdict, tools::send_command};
 use oversell::{claims::Words, load::target};
 use oversell_lab::{
-    addresses::Addresses,
+    addresses::{Addresses, SENTINEL_GROUP},
     clients::{four_letters::four_letter_command, redis_at::redis_at},
     wait::wait_for,
 };
 use redis::aio::MultiplexedConnection;
 use std::{
-    collections::HashMap,
     fs::{self, File, Permissions},
     os::unix::fs::PermissionsExt,
     path::Path,
@@ -35,27 +34,18 @@ pub(super) fn new_folder() -> Result<TempDir, NoVerdict> {
     folder.prefix("oversell-").permissions(Permissions::from_mode(0o755)).tempdir().map_err(NoVerdict::failed)
 }
 
-/// Options of `oversell lab`, and at most one environment variable for its instances.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct LabKind {
-    options: &'static str,
-    /// An environment variable for its instances, and its value.
-    setting: Option<(&'static str, &'static str)>,
-}
-
 /// Three ZooKeeper servers, and five Redis nodes, of which the main one has a replica.
-pub(super) const REPLICATED: LabKind =
-    LabKind { options: "--instances 0,0 --redis-ports 0,0,0,0,0 --zookeeper 3 --links --replica", setting: None };
+pub(super) const REPLICATED: &str = "--instances 0,0 --redis-ports 0,0,0,0,0 --zookeeper 3 --links --replica";
 /// Three ZooKeeper servers.
-pub(super) const ENSEMBLE: LabKind = LabKind { options: "--instances 0,0 --redis-ports 0 --zookeeper 3", setting: None };
+pub(super) const ENSEMBLE: &str = "--instances 0,0 --redis-ports 0 --zookeeper 3";
 /// A main Redis, two replicas and three Sentinels.
-pub(super) const SENTINELS: LabKind = LabKind { options: "--instances 0 --redis-ports 0 --sentinels 3", setting: None };
+pub(super) const SENTINELS: &str = "--instances 0 --redis-ports 0 --sentinels 3";
 /// Three Galera nodes; all instances write to the first that lives.
-pub(super) const ONE_WRITER: LabKind = LabKind { options: "--instances 0,0 --redis-ports 0 --galera 3", setting: None };
+pub(super) const ONE_WRITER: &str = "--instances 0,0 --redis-ports 0 --galera 3";
 /// Three Galera nodes, with an instance on each.
-const GALERA: LabKind = LabKind { options: "--instances 0,0,0 --redis-ports 0 --galera 3 --writers each", setting: None };
-/// Three Galera nodes, with an instance on each whose reads see every commit.
-const GALERA_WITH_CAUSAL_READS: LabKind = LabKind { setting: Some(("OVERSELL__MYSQL__CAUSAL_READS", "true")), ..GALERA };
+const GALERA: &str = "--instances 0,0,0 --redis-ports 0 --galera 3 --writers each";
+/// An environment variable for its instances, and its value: their reads see every commit.
+const CAUSAL_READS: (&str, &str) = ("OVERSELL__MYSQL__CAUSAL_READS", "true");
 
 /// The Galera lab that all lessons share, with an instance on each node; the first call starts it.
 pub(super) async fn shared_galera(on: &Cluster) -> Result<&Cluster, NoVerdict> {
@@ -65,7 +55,8 @@ pub(super) async fn shared_galera(on: &Cluster) -> Result<&Cluster, NoVerdict> {
 
 /// Starts a Galera lab of its own, with `mysql.causal_reads`.
 pub(super) async fn start_galera_with_causal_reads(on: &Cluster) -> Result<OwnLab, NoVerdict> {
-    OwnLab::start(on, GALERA_WITH_CAUSAL_READS).await
+    on.servers()?;
+    OwnLab::start_in_new_folder(GALERA, Some(CAUSAL_READS), on.quick, on.stop.clone()).await
 }
 
 /// The server of a lab that is broken: the only one of its kind, the one that is written, or the one that leads.
@@ -85,17 +76,12 @@ pub(super) async fn connect_to_sentinel(on: &Cluster) -> Result<MultiplexedConne
     Ok(redis_at(&sentinel.url).await?)
 }
 
-/// Asks a Sentinel for this field of the group that it watches: its `name`, or the `port` of the primary.
-pub(super) async fn ask_sentinel(on: &Cluster, field: &str) -> Result<String, NoVerdict> {
-    let mut sentinel = connect_to_sentinel(on).await?;
-    let known: Vec<HashMap<String, String>> = send_command(&mut sentinel, &["SENTINEL", "MASTERS"]).await?;
-    let found = known.first().and_then(|known| known.get(field)).cloned();
-    found.ok_or_else(|| NoVerdict::failed("the Sentinel watches nobody"))
-}
-
 /// Asks a Sentinel for the primary Redis; returns its name and address.
 pub(super) async fn leading_redis(on: &Cluster) -> Result<(&'static str, String), NoVerdict> {
-    let (at, port) = (on.servers()?, ask_sentinel(on, "port").await?);
+    let mut sentinel = connect_to_sentinel(on).await?;
+    let asked = ["SENTINEL", "GET-MASTER-ADDR-BY-NAME", SENTINEL_GROUP];
+    let (_, port): (String, String) = send_command(&mut sentinel, &asked).await?;
+    let at = on.servers()?;
     let mut members = at.redis.iter().chain(&at.replicas).zip(["redis", "replica", "replica-2"]);
     let leads = members.find(|(member, _)| member.url.rsplit(':').next() == Some(&port));
     let (member, name) = leads.ok_or_else(|| NoVerdict::failed("the Sentinels know nobody who leads"))?;
@@ -116,22 +102,28 @@ impl OwnLab {
         })
     }
 
-    /// Starts a lab beside the one that is tried. Unavailable without that one, because this machine may have no servers.
-    pub(super) async fn start(on: &Cluster, kind: LabKind) -> Result<Self, NoVerdict> {
+    /// Starts a lab with these options of `oversell lab` beside the one that is tried. Unavailable without that one, because this
+    /// machine may have no servers.
+    pub(super) async fn start(on: &Cluster, options: &str) -> Result<Self, NoVerdict> {
         on.servers()?;
-        Self::start_kind(kind, on.quick, on.stop.clone()).await
+        Self::start_in_new_folder(options, None, on.quick, on.stop.clone()).await
     }
 
     /// Starts a lab with these options of `oversell lab`; needs no other lab.
-    pub(super) async fn start_independent(options: &'static str, stop: CancellationToken) -> Result<Self, NoVerdict> {
-        Self::start_kind(LabKind { options, setting: None }, false, stop).await
+    pub(super) async fn start_independent(options: &str, stop: CancellationToken) -> Result<Self, NoVerdict> {
+        Self::start_in_new_folder(options, None, false, stop).await
     }
 
-    async fn start_kind(kind: LabKind, quick: bool, stop: CancellationToken) -> Result<Self, NoVerdict> {
+    async fn start_in_new_folder(
+        options: &str,
+        setting: Option<(&str, &str)>,
+        quick: bool,
+        stop: CancellationToken,
+    ) -> Result<Self, NoVerdict> {
         let folder = new_folder()?;
         let dir = folder.path().join("lab");
-        let options = format!("{FREE_PORTS} {} --dir {}", kind.options, dir.display());
-        Self::start_process(&options, kind.setting, &dir, folder, quick, stop).await
+        let options = format!("{FREE_PORTS} {options} --dir {}", dir.display());
+        Self::start_process(&options, setting, &dir, folder, quick, stop).await
     }
 
     /// Starts the lab that a typed line starts, `(oversell lab OPTIONS --dir DIR > … & echo $! > DIR.pid)`, in this folder, in which

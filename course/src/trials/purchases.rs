@@ -70,30 +70,29 @@ impl SaleCounts {
     }
 }
 
-/// A purchase of one buyer, from request to answer.
+/// A purchase that sold a piece, from request to answer.
 #[derive(Debug)]
-struct Purchase {
+struct TimedSale {
     began: Instant,
     ended: Instant,
-    outcome: Outcome,
 }
 
-impl Purchase {
-    fn is_sale(&self) -> bool {
-        matches!(self.outcome, Outcome::Sold)
-    }
-}
-
-/// The purchases of all buyers, in the order of their ends.
+/// The sales to all buyers, in the order of their ends.
 #[derive(Debug, Default)]
-pub(super) struct Purchases(Mutex<Vec<Purchase>>);
+pub(super) struct Sales(Mutex<Vec<TimedSale>>);
 
-impl Purchases {
-    /// Waits for a purchase and records it.
+impl Sales {
+    /// Waits for a purchase, and records it if it is a sale.
     pub(super) async fn record(&self, purchase: impl Future<Output = Outcome>) {
         let began = Instant::now();
         let outcome = purchase.await;
-        self.0.lock().push(Purchase { began, ended: Instant::now(), outcome });
+        self.add(TimedSale { began, ended: Instant::now() }, &outcome);
+    }
+
+    fn add(&self, sale: TimedSale, outcome: &Outcome) {
+        if matches!(outcome, Outcome::Sold) {
+            self.0.lock().push(sale);
+        }
     }
 
     /// Waits until [`SALES_OF_SERVICE`] sales have begun after `since` and ended; `None` if that takes longer than `within`.
@@ -104,18 +103,14 @@ impl Purchases {
 
     /// The sales that began after `from` and ended before `to`.
     pub(super) fn count_sales(&self, from: Instant, to: Option<Instant>) -> usize {
-        let purchases = self.0.lock();
-        let sales = purchases.iter().filter(|purchase| purchase.is_sale());
-        let sales = sales.filter(|sale| sale.began > from && to.is_none_or(|to| sale.ended < to));
-        sales.count()
+        let sales = self.0.lock();
+        sales.iter().filter(|sale| sale.began > from && to.is_none_or(|to| sale.ended < to)).count()
     }
 
     /// The longest time between two sales from `from` to `to`. The time before the first one counts, that after the last one
     /// does not; zero without a sale.
     pub(super) fn longest_gap(&self, from: Instant, to: Instant) -> Duration {
-        let purchases = self.0.lock();
-        let sales = purchases.iter().filter(|purchase| purchase.is_sale());
-        let mut times: Vec<_> = sales.map(|sale| sale.ended).collect();
+        let mut times: Vec<_> = self.0.lock().iter().map(|sale| sale.ended).collect();
         times.retain(|ended| (from..to).contains(ended));
         times.push(from);
         times.sort_unstable();
@@ -125,11 +120,9 @@ impl Purchases {
 
     /// The time from `from` to the end of the first sale that began after it; zero if there was none.
     pub(super) fn first_sale(&self, from: Instant) -> Duration {
-        let purchases = self.0.lock();
-        let sales = purchases.iter().filter(|purchase| purchase.is_sale());
-        let sales = sales.filter(|sale| sale.began > from);
-        let first = sales.map(|sale| sale.ended - from).min();
-        first.unwrap_or_default()
+        let sales = self.0.lock();
+        let since = sales.iter().filter(|sale| sale.began > from).map(|sale| sale.ended - from);
+        since.min().unwrap_or_default()
     }
 }
 
@@ -161,7 +154,7 @@ mod tests {
         let at = |ms| begin + Duration::from_millis(ms);
         let refused = || Outcome::Refused(String::new());
         let unknown = || Outcome::Unknown(String::new());
-        let purchases = Purchases::default();
+        let sales = Sales::default();
         for (began, ended, outcome) in [
             (0, 90, Outcome::Sold),
             (95, 130, Outcome::Sold),
@@ -171,13 +164,13 @@ mod tests {
             (1000, 9000, Outcome::Sold),
         ] {
             let (began, ended) = (at(began), at(ended));
-            purchases.0.lock().push(Purchase { began, ended, outcome });
+            sales.add(TimedSale { began, ended }, &outcome);
         }
-        let gap = |from, to| purchases.longest_gap(at(from), at(to)).as_millis();
+        let gap = |from, to| sales.longest_gap(at(from), at(to)).as_millis();
         assert_eq!([gap(100, 2000), gap(200, 2000), gap(100, 1000)], [900, 830, 30]);
-        assert_eq!(purchases.first_sale(at(92)).as_millis(), 38);
-        assert_eq!(purchases.first_sale(at(990)).as_millis(), 40);
-        assert_eq!(purchases.count_sales(at(92), Some(at(2000))), 2);
+        assert_eq!(sales.first_sale(at(92)).as_millis(), 38);
+        assert_eq!(sales.first_sale(at(990)).as_millis(), 40);
+        assert_eq!(sales.count_sales(at(92), Some(at(2000))), 2);
     }
 
     #[test]

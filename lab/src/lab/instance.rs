@@ -4,13 +4,12 @@ use super::{
     etcd,
     link::authority,
     mysql, redis,
-    sentinel::GROUP_NAME,
     server::{CheckContext, HealthCheck, Server, check_instance},
     user::User,
     zookeeper,
 };
 use crate::{
-    addresses::{Addresses, Control},
+    addresses::{Addresses, Control, SENTINEL_GROUP},
     programs::Requirement,
 };
 use futures::FutureExt;
@@ -47,7 +46,7 @@ pub(super) fn environment(at: &Addresses, is_behind_nginx: bool, more: &[(String
         ("OVERSELL__REDIS__NODES", all(at.redis.iter().map(|node| node.url.as_str()).collect())),
         ("OVERSELL__REDIS__MINE_URL", at.mine.as_ref().map(|at| at.url.clone()).unwrap_or_default()),
         ("OVERSELL__REDIS__SENTINELS", all(at.sentinels.iter().map(|one| one.url.as_str()).collect())),
-        ("OVERSELL__REDIS__MASTER", at.sentinels.first().map_or("", |_| GROUP_NAME).to_owned()),
+        ("OVERSELL__REDIS__MASTER", at.sentinels.first().map_or("", |_| SENTINEL_GROUP).to_owned()),
         ("OVERSELL__ZOOKEEPER__CONNECT", at.zookeeper.connect.clone()),
         ("OVERSELL__CLUSTER__HTTP", if is_behind_nginx { at.nginx.url.clone() } else { String::new() }),
         ("OVERSELL__CLUSTER__INSTANCES", all(at.instances.iter().map(|i| i.url.as_str()).collect())),

@@ -22,6 +22,7 @@ use super::{
     user::User,
 };
 use crate::{
+    addresses::SENTINEL_GROUP,
     clients::redis_at::redis_at,
     programs::{self, Requirement},
     terminal::failure::{Failure, unusable},
@@ -49,8 +50,6 @@ pub(super) fn name(index: usize) -> String {
 
 const CONFIG_FILE: &str = "sentinel.conf";
 
-/// The Sentinels' name for the main Redis and its replicas.
-pub(super) const GROUP_NAME: &str = "main";
 /// The pause between two checks of a fail-over: short beside the seconds that it takes.
 const FAILOVER_POLL_INTERVAL: Duration = Duration::from_millis(200);
 /// The setting `failover-timeout`: a Sentinel gives a longer fail-over up.
@@ -95,15 +94,16 @@ impl Server for Sentinel {
     /// ten times `down-after-milliseconds`.
     fn config_files(&self, folder: &Path) -> Vec<(&'static str, String)> {
         let mut settings = format!(
-            "bind 127.0.0.1\nport {}\ndir {}\nsentinel monitor {GROUP_NAME} 127.0.0.1 {} {}\n\
-             sentinel down-after-milliseconds {GROUP_NAME} 4000\nsentinel failover-timeout {GROUP_NAME} 10000\n",
+            "bind 127.0.0.1\nport {}\ndir {}\nsentinel monitor {SENTINEL_GROUP} 127.0.0.1 {} {}\n\
+             sentinel down-after-milliseconds {SENTINEL_GROUP} 4000\nsentinel failover-timeout {SENTINEL_GROUP} 10000\n",
             self.port,
             folder.display(),
             self.main,
             self.sentinels / 2 + 1,
         );
         if self.in_sentinel_group {
-            settings += &format!("sentinel auth-user {GROUP_NAME} {PEER_USER}\nsentinel auth-pass {GROUP_NAME} {PEER_USER}\n");
+            settings +=
+                &format!("sentinel auth-user {SENTINEL_GROUP} {PEER_USER}\nsentinel auth-pass {SENTINEL_GROUP} {PEER_USER}\n");
         }
         vec![(CONFIG_FILE, settings)]
     }
@@ -138,7 +138,7 @@ impl Server for Sentinel {
 
 /// `SENTINEL` with this subcommand for the group.
 fn sentinel_command(command: &str) -> Cmd {
-    redis::cmd("SENTINEL").arg(command).arg(GROUP_NAME).to_owned()
+    redis::cmd("SENTINEL").arg(command).arg(SENTINEL_GROUP).to_owned()
 }
 
 /// Connects to the Sentinel or Redis at this port of loopback.

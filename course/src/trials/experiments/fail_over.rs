@@ -3,12 +3,13 @@
 
 use crate::trials::{
     Cluster, NoVerdict, Observation,
-    own_lab::{OwnLab, SENTINELS, ask_sentinel, connect_to_sentinel},
+    own_lab::{OwnLab, SENTINELS, connect_to_sentinel, leading_redis},
     tools::{own_key, send_command},
 };
 use futures::future::join_all;
 use oversell::claims::{Words, words};
 use oversell_lab::{
+    addresses::SENTINEL_GROUP,
     clients::redis_at::redis_at,
     fault::Action,
     wait::{wait_for, wait_until},
@@ -98,12 +99,11 @@ impl fmt::Display for LockCounts {
 async fn planned_failover_loses_locks(on: &Cluster, waited_for: [u32; 3]) -> Result<Observation, NoVerdict> {
     let lab = OwnLab::start(on, SENTINELS).await?;
     let on = &lab.cluster;
-    let group = ask_sentinel(on, "name").await?;
-    let coordinated = hold_locks_through_coordinated_failover(on, &group).await?;
+    let coordinated = hold_locks_through_coordinated_failover(on).await?;
     let (mut held, mut fail_overs) = ([LockCounts::default(); 3], 0);
     for to in ["replica-2", "replica", PRIMARY] {
         let promoted = on.inject_fault(Action::Promote, to);
-        let these = hold_locks_of_sentinel_group(on, &group, waited_for, promoted).await?;
+        let these = hold_locks_of_sentinel_group(on, waited_for, promoted).await?;
         held = [0, 1, 2].map(|n: usize| held[n].and(these[n]));
         fail_overs += 1;
         if held[..2].iter().all(|held| held.twice > 0) {
@@ -128,17 +128,17 @@ async fn planned_failover_loses_locks(on: &Cluster, waited_for: [u32; 3]) -> Res
 
 /// The plain locks of a holder during `SENTINEL FAILOVER … COORDINATED`, by which the old primary stops writes, waits until the
 /// replica has caught up, and hands over; `None` where the Sentinels do not know it: Valkey's do from version 9 on.
-async fn hold_locks_through_coordinated_failover(on: &Cluster, group: &str) -> Result<Option<LockCounts>, NoVerdict> {
+async fn hold_locks_through_coordinated_failover(on: &Cluster) -> Result<Option<LockCounts>, NoVerdict> {
     let mut sentinel = connect_to_sentinel(on).await?;
     let help: Vec<String> = send_command(&mut sentinel, &["SENTINEL", "HELP"]).await?;
     if !help.iter().any(|line| line.contains("COORDINATED")) {
         return Ok(None);
     }
     let promoted = async {
-        send_command::<()>(&mut sentinel, &["SENTINEL", "FAILOVER", group, "COORDINATED"]).await?;
-        wait_for_new_leader(on, group).await
+        send_command::<()>(&mut sentinel, &["SENTINEL", "FAILOVER", SENTINEL_GROUP, "COORDINATED"]).await?;
+        wait_for_new_leader(on).await
     };
-    let [held] = hold_locks_of_sentinel_group(on, group, [0], promoted).await?;
+    let [held] = hold_locks_of_sentinel_group(on, [0], promoted).await?;
     on.inject_fault(Action::Promote, PRIMARY).await?;
     Ok(Some(held))
 }
@@ -149,16 +149,15 @@ async fn hold_locks_through_coordinated_failover(on: &Cluster, group: &str) -> R
 async fn cut_off_primary_loses_locks(on: &Cluster, min_replicas: MinReplicas) -> Result<Observation, NoVerdict> {
     let lab = OwnLab::start(on, SENTINELS).await?;
     let on = &lab.cluster;
-    let group = ask_sentinel(on, "name").await?;
-    let is_cut = || lose_primary(on, &group, Action::Cut);
+    let is_cut = || lose_primary(on, Action::Cut);
     set_min_replicas(on, min_replicas).await?;
-    let [plain, waited] = hold_locks_of_sentinel_group(on, &group, [0, 1], is_cut()).await?;
+    let [plain, waited] = hold_locks_of_sentinel_group(on, [0, 1], is_cut()).await?;
     restore_first_primary(on).await?;
     set_min_replicas(on, MinReplicas::One).await?;
-    let [refused] = hold_locks_of_sentinel_group(on, &group, [0], is_cut()).await?;
+    let [refused] = hold_locks_of_sentinel_group(on, [0], is_cut()).await?;
     restore_first_primary(on).await?;
     set_min_replicas(on, MinReplicas::None).await?;
-    let [killed] = hold_locks_of_sentinel_group(on, &group, [0], lose_primary(on, &group, Action::Kill)).await?;
+    let [killed] = hold_locks_of_sentinel_group(on, [0], lose_primary(on, Action::Kill)).await?;
     lab.stop().await?;
     let words = words!(
         "主节点和从节点、Sentinel 断开，客户端还连着它，同时有两个持有者的锁：不等从节点 {plain}，等一个从节点（WAIT 1）{waited}，min-replicas-to-write 1 而不等 {refused}。另外试了一次主节点被杀（kill -9），不等从节点：{killed}。",
@@ -233,17 +232,16 @@ async fn hold_locks_through_crash(on: &Cluster, nodes: usize, replication: Repli
     const LAG: Duration = Duration::from_secs(1);
     let lab = OwnLab::start(on, SENTINELS).await?;
     let own = &lab.cluster;
-    let group = ask_sentinel(own, "name").await?;
     let others = on.servers()?.redis.iter().skip(1).take(nodes - 1);
     let others: Vec<_> =
         others.map(|node| RedisClient::new(RedisOptions::new(&node.url))).collect::<Result<_, _>>().map_err(NoVerdict::failed)?;
-    let all = || Ok::<_, NoVerdict>(LockClients([&[connect_to_group(own, &group, 0)?], &others[..]].concat()));
+    let all = || Ok::<_, NoVerdict>(LockClients([&[connect_to_group(own, 0)?], &others[..]].concat()));
     let crash = async {
         if replication == Replication::CutBefore {
             own.inject_fault(Action::Cut, PRIMARY).await?;
             sleep(LAG).await;
         }
-        lose_primary(own, &group, Action::Kill).await
+        lose_primary(own, Action::Kill).await
     };
     let [held] = hold_locks_through_fault([all()?], &all()?, crash).await?;
     lab.stop().await?;
@@ -266,11 +264,10 @@ impl LockClients {
 /// [`hold_locks_through_fault`] with one holder for each entry of `waited_for`, which waits for that many replicas.
 async fn hold_locks_of_sentinel_group<const N: usize>(
     on: &Cluster,
-    group: &str,
     waited_for: [u32; N],
     fault: impl Future<Output = Result<(), NoVerdict>>,
 ) -> Result<[LockCounts; N], NoVerdict> {
-    let one = |replicas| Ok::<_, NoVerdict>(LockClients(vec![connect_to_group(on, group, replicas)?]));
+    let one = |replicas| Ok::<_, NoVerdict>(LockClients(vec![connect_to_group(on, replicas)?]));
     let mut holders = Vec::new();
     for replicas in waited_for {
         holders.push(one(replicas)?);
@@ -311,19 +308,14 @@ async fn hold_locks_through_fault<const N: usize>(
 }
 
 /// Injects the fault and waits for a new primary.
-async fn lose_primary(on: &Cluster, group: &str, fault: Action) -> Result<(), NoVerdict> {
+async fn lose_primary(on: &Cluster, fault: Action) -> Result<(), NoVerdict> {
     on.inject_fault(fault, PRIMARY).await?;
-    wait_for_new_leader(on, group).await
+    wait_for_new_leader(on).await
 }
 
 /// Waits until a Sentinel names another primary than the first.
-async fn wait_for_new_leader(on: &Cluster, group: &str) -> Result<(), NoVerdict> {
-    let (sentinel, first) = (connect_to_sentinel(on).await?, on.servers()?.first_redis());
-    let asked = ["SENTINEL", "GET-MASTER-ADDR-BY-NAME", group];
-    let promoted = || async {
-        let (_, port): (String, String) = send_command(&mut sentinel.clone(), &asked).await?;
-        Ok((!first.ends_with(&format!(":{port}"))).then_some(()))
-    };
+async fn wait_for_new_leader(on: &Cluster) -> Result<(), NoVerdict> {
+    let promoted = || async { Ok((leading_redis(on).await?.0 != PRIMARY).then_some(())) };
     wait_for(FAILOVER_TIMEOUT, "the Sentinels promote nobody", promoted).await
 }
 
@@ -348,10 +340,11 @@ async fn set_min_replicas(on: &Cluster, count: MinReplicas) -> Result<(), NoVerd
 }
 
 /// A client of the lock library that waits for this many replicas after each write.
-fn connect_to_group(on: &Cluster, group: &str, replicas: u32) -> Result<RedisClient, NoVerdict> {
+fn connect_to_group(on: &Cluster, replicas: u32) -> Result<RedisClient, NoVerdict> {
     let at = on.servers()?;
     let sentinels = at.sentinels.iter().map(|one| one.url.as_str());
-    let options = RedisOptions::new(at.first_redis()).sentinels(sentinels, group).wait_replicas(Replicas::AtLeast(replicas));
+    let options =
+        RedisOptions::new(at.first_redis()).sentinels(sentinels, SENTINEL_GROUP).wait_replicas(Replicas::AtLeast(replicas));
     RedisClient::new(options).map_err(NoVerdict::failed)
 }
 

@@ -5,7 +5,7 @@ use crate::trials::{
     Cluster, NoVerdict, Observation,
     buyers::{Buyers, buy_during},
     own_lab::{ENSEMBLE, ONE_WRITER, OwnLab},
-    purchases::{Purchases, SaleCounts},
+    purchases::{SaleCounts, Sales},
 };
 use nix::{
     sys::signal::{self, Signal},
@@ -57,13 +57,13 @@ async fn measure_ensemble_outages(on: &Cluster, killed: Killed) -> Result<Observ
         return Err(NoVerdict::failed("three servers are needed"));
     };
     let buyers = [Buyers::new(on, "zk-lock", QUERY).await?];
-    let purchases = &buyers[0].purchases;
+    let sales = &buyers[0].sales;
     let faults = async {
-        purchases.wait_for_sales(Instant::now(), SERVICE_TIMEOUT).await;
-        let without_follower = outage_after(purchases, on.inject_fault(Action::Kill, follower)).await?;
+        sales.wait_for_sales(Instant::now(), SERVICE_TIMEOUT).await;
+        let without_follower = outage_after(sales, on.inject_fault(Action::Kill, follower)).await?;
         on.inject_fault(Action::Start, follower).await?;
-        purchases.wait_for_sales(Instant::now(), SERVICE_TIMEOUT).await;
-        let without_leader = outage_after(purchases, kill(on, killed, leader, another)).await?;
+        sales.wait_for_sales(Instant::now(), SERVICE_TIMEOUT).await;
+        let without_leader = outage_after(sales, kill(on, killed, leader, another)).await?;
         if killed == Killed::OneByOne {
             on.inject_fault(Action::Kill, another).await?;
         }
@@ -71,13 +71,13 @@ async fn measure_ensemble_outages(on: &Cluster, killed: Killed) -> Result<Observ
         sleep(MINORITY_DURATION).await;
         let mended = Instant::now();
         on.inject_fault(Action::Start, another).await?;
-        let back = purchases.wait_for_sales(mended, RECOVERY_TIMEOUT).await;
-        let back = back.map(|()| purchases.first_sale(mended));
+        let back = sales.wait_for_sales(mended, RECOVERY_TIMEOUT).await;
+        let back = back.map(|()| sales.first_sale(mended));
         Ok::<_, NoVerdict>((without_follower, without_leader, [minority, mended], back))
     };
     let lost = buy_during(on, &buyers, BUYERS_EACH, faults).await?;
     let (without_follower, without_leader, [minority, mended], back) = lost;
-    let in_minority = purchases.count_sales(minority, Some(mended));
+    let in_minority = sales.count_sales(minority, Some(mended));
     let all = SaleCounts { gone: buyers[0].gone().await?, ..buyers[0].take_answers().counts };
     own.stop().await?;
     let [follower_s, leader_s, back_s] = [without_follower, without_leader, back].map(format_seconds);
@@ -110,14 +110,14 @@ async fn measure_writer_outages(on: &Cluster, killed: Killed) -> Result<Observat
     let second = on.servers()?.galera.first().map(|node| node.pid);
     let second = second.ok_or_else(|| NoVerdict::failed("no second node"))?;
     let buyers = [Buyers::new(on, "single-update", QUERY).await?];
-    let purchases = &buyers[0].purchases;
+    let sales = &buyers[0].sales;
     let faults = async {
-        purchases.wait_for_sales(Instant::now(), SERVICE_TIMEOUT).await;
-        let without_first = outage_after(purchases, kill(on, killed, "mysql", "mysql-2")).await?;
+        sales.wait_for_sales(Instant::now(), SERVICE_TIMEOUT).await;
+        let without_first = outage_after(sales, kill(on, killed, "mysql", "mysql-2")).await?;
         if without_first.is_none() {
             return Ok([None, None]);
         }
-        let without_second = outage_after(purchases, shut_down(Pid::from_raw(second.cast_signed()))).await?;
+        let without_second = outage_after(sales, shut_down(Pid::from_raw(second.cast_signed()))).await?;
         Ok::<_, NoVerdict>([without_first, without_second])
     };
     let [killed, ended] = buy_during(on, &buyers, BUYERS_EACH, faults).await?;
@@ -163,14 +163,11 @@ async fn shut_down(server: Pid) -> Result<(), NoVerdict> {
 }
 
 /// Runs `fault`; returns the longest gap between sales from then on, or `None` if sales do not resume within [`SERVICE_TIMEOUT`].
-async fn outage_after(
-    purchases: &Purchases,
-    fault: impl Future<Output = Result<(), NoVerdict>>,
-) -> Result<Option<Duration>, NoVerdict> {
+async fn outage_after(sales: &Sales, fault: impl Future<Output = Result<(), NoVerdict>>) -> Result<Option<Duration>, NoVerdict> {
     let begun = Instant::now();
     fault.await?;
-    let served = purchases.wait_for_sales(Instant::now(), SERVICE_TIMEOUT).await;
-    Ok(served.map(|()| purchases.longest_gap(begun, Instant::now())))
+    let served = sales.wait_for_sales(Instant::now(), SERVICE_TIMEOUT).await;
+    Ok(served.map(|()| sales.longest_gap(begun, Instant::now())))
 }
 
 fn as_secs(time: Duration) -> f64 {

@@ -12,7 +12,7 @@ use oversell::{
     load::history::Outcome,
     stock::Store,
 };
-use oversell_lab::{fault::Action, wait::wait_for};
+use oversell_lab::{fault::Action, terminal::bilingual::Bilingual, wait::wait_for};
 use serde::Serialize;
 use serde_json::json;
 use std::time::{Duration, Instant};
@@ -47,17 +47,20 @@ enum LockFault {
     ServerLost,
 }
 
-/// The faults under which the locks are compared, in both languages.
-const FAULTS: [(LockFault, &str, &str); 4] = [
-    (LockFault::HolderKilled, "持有者被杀", "its holder killed"),
-    (LockFault::HolderPaused, "持有者停顿 13 s", "its holder paused for 13 s"),
-    (LockFault::ServerRestarted, "服务器被杀、又启动", "its server killed and started"),
+/// The faults under which the locks are compared.
+const FAULTS: [(LockFault, Bilingual); 4] = [
+    (LockFault::HolderKilled, Bilingual::of("持有者被杀", "its holder killed")),
+    (LockFault::HolderPaused, HOLDER_PAUSED),
+    (LockFault::ServerRestarted, Bilingual::of("服务器被杀、又启动", "its server killed and started")),
     (
         LockFault::ServerLost,
-        "服务器被杀、不再回来（Redis、ZooKeeper 有备用的，数据库没有）",
-        "its server killed for good (Redis and ZooKeeper have another, the database has none)",
+        Bilingual::of(
+            "服务器被杀、不再回来（Redis、ZooKeeper 有备用的，数据库没有）",
+            "its server killed for good (Redis and ZooKeeper have another, the database has none)",
+        ),
     ),
 ];
+const HOLDER_PAUSED: Bilingual = Bilingual::of("持有者停顿 13 s", "its holder paused for 13 s");
 
 /// The locks, in the order of reliability that the text claims.
 const LOCKS: [&str; 3] = ["zk-lock", "redis-lock", "table-lock"];
@@ -226,7 +229,7 @@ async fn try_fault_of_server(own: &OwnLab, lock: &'static str, fault: LockFault,
 async fn rank_stores_by_failures(on: &Cluster, faults: [LockFault; 4]) -> Result<Observation, NoVerdict> {
     let own = OwnLab::start(on, REPLICATED).await?;
     let mut matrix = Vec::new();
-    for (fault, (_, zh, en)) in faults.into_iter().zip(FAULTS) {
+    for (fault, (_, name)) in faults.into_iter().zip(FAULTS) {
         let cells = match fault {
             LockFault::ServerRestarted | LockFault::ServerLost => {
                 let [zookeeper, redis, mysql] = LOCKS.map(|lock| try_fault_of_server(&own, lock, fault, false));
@@ -235,7 +238,7 @@ async fn rank_stores_by_failures(on: &Cluster, faults: [LockFault; 4]) -> Result
             }
             _ => try_fault_of_holder(&own.cluster, &LOCKS, fault).await?,
         };
-        matrix.push((Words::new(zh, en), cells));
+        matrix.push((name, cells));
     }
     own.stop().await?;
     let lagging = if faults.contains(&LockFault::ServerLost) {
@@ -249,11 +252,11 @@ async fn rank_stores_by_failures(on: &Cluster, faults: [LockFault; 4]) -> Result
     let fails = |n: usize| matrix.iter().filter(|(_, cells)| cells[n].fails()).count();
     let [zookeeper, redis, mysql] = [0, 1, 2].map(fails);
     let redis_lagging = redis - usize::from(matrix[3].1[1].fails()) + usize::from(lagging.fails());
-    let mut all: Vec<_> = matrix.iter().map(|(fault, cells)| describe_row(fault, &LOCKS, cells)).collect();
-    let at_lag = lagging.words("redis-lock");
-    all.push(Words::new(
-        format!("Redis 的服务器被杀、不再回来，而复制在加锁之前已经切断：{}。", at_lag.zh),
-        format!("With the server of Redis killed for good, and its replica cut off before the lock was taken: {}.", at_lag.en),
+    let mut all: Vec<_> = matrix.iter().map(|(fault, cells)| describe_row(*fault, &LOCKS, cells)).collect();
+    let Words { zh, en } = lagging.words("redis-lock");
+    all.push(words!(
+        "Redis 的服务器被杀、不再回来，而复制在加锁之前已经切断：{zh}。",
+        "With the server of Redis killed for good, and its replica cut off before the lock was taken: {en}."
     ));
     all.push(words!(
         "四种故障里，超卖或者一直拿不到的：ZooKeeper {zookeeper} 种，Redis {redis} 种（复制先切断就是 {redis_lagging} 种），数据库 {mysql} 种。",
@@ -272,25 +275,19 @@ async fn only_redlock_oversells_after_pause(on: &Cluster, fault: LockFault) -> R
     const LOCKS: [&str; 4] = ["redis-redlock", "zk-lock", "select-for-update", "zk-fenced"];
     let cells = try_fault_of_holder(on, &LOCKS, fault).await?;
     let lost: Vec<_> = cells.iter().map(|cell| cell.lost).collect();
-    let mut words = describe_row(&Words::new(FAULTS[1].1, FAULTS[1].2), &LOCKS, &cells);
+    let mut words = vec![describe_row(HOLDER_PAUSED, &LOCKS, &cells)];
     if lost[1] > 0 {
-        words = Words::join(
-            &[
-                words,
-                Words::new(
-                    "ZooKeeper 的锁也会超卖：要对，得由数据库自己来判断，用事务或者 fencing token（防护令牌）。",
-                    "The lock in ZooKeeper oversells too: to be right the database itself must decide, by a transaction or a fencing token.",
-                ),
-            ],
-            ["", " "],
-        );
+        words.push(words!(
+            "ZooKeeper 的锁也会超卖：要对，得由数据库自己来判断，用事务或者 fencing token（防护令牌）。",
+            "The lock in ZooKeeper oversells too: to be right the database itself must decide, by a transaction or a fencing token."
+        ));
     }
     let holds = lost[0] > 0 && lost[1] == 0 && lost[2] == 0;
-    Ok(Observation::holds(holds, words).value("lost", json!(lost)))
+    Ok(Observation::holds(holds, Words::join(&words, ["", " "])).value("lost", json!(lost)))
 }
 
 /// Describes the results of all locks under one fault: `持有者被杀：zk-lock 等 9.8 s，…。`
-fn describe_row(fault: &Words, locks: &[&str], cells: &[LockResult]) -> Words {
+fn describe_row(fault: Bilingual, locks: &[&str], cells: &[LockResult]) -> Words {
     let cells: Vec<_> = locks.iter().zip(cells).map(|(lock, cell)| cell.words(lock)).collect();
     let Words { zh, en } = Words::join(&cells, ["，", ", "]);
     Words::new(format!("{}：{zh}。", fault.zh), format!("With {}: {en}.", fault.en))

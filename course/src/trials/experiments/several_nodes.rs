@@ -6,7 +6,7 @@ use crate::trials::{
     tools::{own_key, send_command},
 };
 use futures::future::try_join_all;
-use oversell::claims::{RatioClaim, Words};
+use oversell::claims::{RatioClaim, Words, words};
 use oversell_lab::{clients::redis_at::redis_at, fault::Action, spread::Spread};
 use redis::{Value, aio::MultiplexedConnection};
 use std::{
@@ -58,16 +58,10 @@ async fn compare_one_and_two_masters(on: &Cluster, masters: usize) -> Result<Obs
         send_command::<()>(&mut node, &["DEL", &key]).await?;
     }
     let shown = |n: usize| left[n].as_deref().unwrap_or("nil");
-    let (in_one, in_other, told) = (shown(0), shown(1), explain_ratio(RatioClaim::Faster, ratio, 0));
-    let words = Words::new(
-        format!(
-            "一个主节点（有从节点）每秒加解锁 {one:.0} 次，两个 master 都写 {two:.0} 次：{}第二次写失败：{refused}；留下的：一个是 {in_one}，另一个是 {in_other}。",
-            told.zh
-        ),
-        format!(
-            "One main node with a replica locks and unlocks {one:.0} times a second, two masters that are both written {two:.0} times: {} The second write failed: {refused}; what is left: {in_one} in one, {in_other} in the other.",
-            told.en
-        ),
+    let (in_one, in_other, Words { zh, en }) = (shown(0), shown(1), explain_ratio(RatioClaim::Faster, ratio, 0));
+    let words = words!(
+        "一个主节点（有从节点）每秒加解锁 {one:.0} 次，两个 master 都写 {two:.0} 次：{zh}第二次写失败：{refused}；留下的：一个是 {in_one}，另一个是 {in_other}。",
+        "One main node with a replica locks and unlocks {one:.0} times a second, two masters that are both written {two:.0} times: {en} The second write failed: {refused}; what is left: {in_one} in one, {in_other} in the other."
     );
     let apart = refused && left[0].is_some() && left[1].is_none();
     Ok(Observation::holds(apart, words).require_ratio(RatioClaim::Faster, ratio))
@@ -106,16 +100,10 @@ async fn compare_flush_policies(on: &Cluster, when: &str) -> Result<Observation,
     let left: Option<String> = send_command(&mut again, &["GET", &key]).await?;
     send_command::<()>(&mut again, &["DEL", &key]).await?;
     let default = default.last().map_or("", String::as_str);
-    let (shown, told) = (left.as_deref().unwrap_or("nil"), explain_ratio(RatioClaim::Faster, ratio, 0));
-    let words = Words::new(
-        format!(
-            "默认 {default}：每秒 {per_second:.0} 次写；每次都刷盘 {each_time:.0} 次：{}写完马上 kill -9，再启动：{shown}：进程死了，内核照样写盘；要丢那一秒，得断电。",
-            told.zh
-        ),
-        format!(
-            "The default is {default}: {per_second:.0} writes/s; flushed each time {each_time:.0}/s: {} After a kill -9 right behind a write: {shown}: the kernel writes what a dead process has given it; to lose that second takes a power cut.",
-            told.en
-        ),
+    let (shown, Words { zh, en }) = (left.as_deref().unwrap_or("nil"), explain_ratio(RatioClaim::Faster, ratio, 0));
+    let words = words!(
+        "默认 {default}：每秒 {per_second:.0} 次写；每次都刷盘 {each_time:.0} 次：{zh}写完马上 kill -9，再启动：{shown}：进程死了，内核照样写盘；要丢那一秒，得断电。",
+        "The default is {default}: {per_second:.0} writes/s; flushed each time {each_time:.0}/s: {en} After a kill -9 right behind a write: {shown}: the kernel writes what a dead process has given it; to lose that second takes a power cut."
     );
     let holds = default == "everysec" && left.is_some();
     Ok(Observation::holds(holds, words).require_ratio(RatioClaim::Faster, ratio))
@@ -160,13 +148,10 @@ async fn compare_equal_and_random_delays(on: &Cluster, of_second_group: Delay) -
         async || count_rounds_per_win(on, of_second_group).await,
     )
     .await?;
-    let told = explain_ratio(RatioClaim::Faster, ratio, 0);
-    let words = Words::new(
-        format!("三个客户端同时抢五个节点：延迟相同再试，{equal:.1} 轮才有一个拿到多数；随机延迟，{random:.1} 轮：{}", told.zh),
-        format!(
-            "Three clients after five nodes at once: where all wait equally long, one has most of them after {equal:.1} rounds; where each waits at random, after {random:.1}: {}",
-            told.en
-        ),
+    let Words { zh, en } = explain_ratio(RatioClaim::Faster, ratio, 0);
+    let words = words!(
+        "三个客户端同时抢五个节点：延迟相同再试，{equal:.1} 轮才有一个拿到多数；随机延迟，{random:.1} 轮：{zh}",
+        "Three clients after five nodes at once: where all wait equally long, one has most of them after {equal:.1} rounds; where each waits at random, after {random:.1}: {en}"
     );
     Ok(Observation::holds(true, words).require_ratio(RatioClaim::Faster, ratio))
 }

@@ -46,7 +46,7 @@ async fn result_of(buyers: &Buyers<'_>, since: Instant, back: bool) -> Result<Fa
         })
     };
     let counted = wait_for(RECOVERY_TIMEOUT, "the stock cannot be read", counted).await?;
-    let gap = buyers.purchases.longest_gap(since, Instant::now());
+    let gap = buyers.sales.longest_gap(since, Instant::now());
     Ok(FaultResult {
         strategy: buyers.slug.to_owned(),
         without_service_ms: back.then(|| u64::try_from(gap.as_millis()).unwrap_or(u64::MAX)),
@@ -68,7 +68,7 @@ pub(super) async fn run(own: &OwnLab, engine: &'static Engine, fault: Fault) -> 
     let tried = engine.strategies.iter().map(|slug| Buyers::new(on, slug, query));
     let tried = try_join_all(tried).await?;
     let all_sell = async |since| {
-        let sold = tried.iter().map(|one| one.purchases.wait_for_sales(since, RECOVERY_TIMEOUT));
+        let sold = tried.iter().map(|one| one.sales.wait_for_sales(since, RECOVERY_TIMEOUT));
         join_all(sold).await
     };
     let broken = async {

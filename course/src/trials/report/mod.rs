@@ -85,8 +85,14 @@ impl<'a> CourseReport<'a> {
             ChapterReport { chapter, lessons: lessons.filter_map(|tried| LessonReport::of(tried, &mut plays)).collect() }
         };
         let chapters = ALL.iter().map(part).filter(|part| !part.lessons.is_empty()).collect();
+        let with_events = |play: &&PlayedRace| {
+            let mut race = json!(play);
+            race["events"] = json!(play.events);
+            race
+        };
+        let races: Vec<_> = plays.iter().map(with_events).collect();
         // An event must not end the script element.
-        let races = json!(plays).to_string().replace('<', r"\u003c");
+        let races = json!(races).to_string().replace('<', r"\u003c");
         Self {
             counts: results.counts(),
             chapters,
