@@ -4,11 +4,8 @@ use crate::terminal::failure::{Failure, unusable};
 use std::{fmt::Display, time::Duration};
 use tokio::time::{sleep, timeout};
 
-/// The pause between two questions: short beside whatever is waited for.
-const POLL_INTERVAL: Duration = Duration::from_millis(10);
-
-/// Asks until there is an answer, and returns it. Fails at once with an error of `ask`; after `limit` with [`Failure::Unusable`],
-/// which says `late`.
+/// Asks until there is an answer, and returns it; the pause between two questions is a thousandth of `limit`. Fails at once with an
+/// error of `ask`; after `limit` with [`Failure::Unusable`], which says `late`.
 pub async fn wait_for<T, E: From<Failure>, F: Future<Output = Result<Option<T>, E>>>(
     limit: Duration,
     late: impl Display,
@@ -19,7 +16,7 @@ pub async fn wait_for<T, E: From<Failure>, F: Future<Output = Result<Option<T>, 
             if let Some(answer) = ask().await? {
                 return Ok(answer);
             }
-            sleep(POLL_INTERVAL).await;
+            sleep(limit / 1000).await;
         }
     };
     timeout(limit, asking).await.map_err(|_| unusable!("{late} within {} s", limit.as_secs()))?
