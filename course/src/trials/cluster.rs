@@ -3,10 +3,6 @@
 
 use super::{MeasuredRate, NoVerdict, Ratio, java_libraries::JavaLibraries};
 use http::{Method, header::ACCEPT};
-use nix::{
-    sys::signal::{Signal, kill},
-    unistd::Pid,
-};
 use oversell::{
     claims::{RateSide, RatioClaim, Target, placeholders::Placeholders},
     load::{
@@ -35,11 +31,7 @@ use reqwest::RequestBuilder;
 use secrecy::SecretString;
 use serde_json::Value;
 use std::time::Duration;
-use tempfile::TempDir;
-use tokio::{
-    process::Child,
-    sync::{OnceCell, watch},
-};
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 /// Bounds each request, and a whole replay: longer than any wait that an experiment asks for.
@@ -61,32 +53,6 @@ pub(crate) struct Cluster {
     pub stop: CancellationToken,
     /// The faults that the lab injects, if it takes commands.
     faults: Option<Faults>,
-    /// A lab with a Galera cluster; the first experiment that needs it starts it.
-    pub(super) galera: OnceCell<Box<OwnLab>>,
-}
-
-/// A lab that an experiment has started for itself, beside the one that is tried. Dropping it kills it.
-#[derive(Debug)]
-pub(super) struct OwnLab {
-    pub(super) cluster: Cluster,
-    pub(super) child: Child,
-    pub(super) _folder: TempDir,
-}
-
-impl OwnLab {
-    /// Sends the lab SIGTERM and waits, without a limit, for its end.
-    pub(super) async fn stop(self) -> Result<(), NoVerdict> {
-        if let Some(pid) = self.child.id() {
-            kill(Pid::from_raw(pid.cast_signed()), Signal::SIGTERM).map_err(NoVerdict::failed)?;
-        }
-        self.wait_for_end().await
-    }
-
-    /// Waits, without a limit, for the end of a lab that was told to stop.
-    pub(super) async fn wait_for_end(mut self) -> Result<(), NoVerdict> {
-        self.child.wait().await.map_err(NoVerdict::failed)?;
-        Ok(())
-    }
 }
 
 /// The name of a target in a load.
@@ -123,7 +89,6 @@ impl Cluster {
             java_libraries: JavaLibraries::default(),
             stop,
             faults,
-            galera: OnceCell::new(),
         })
     }
 
@@ -167,12 +132,7 @@ impl Cluster {
         Ok((answer.status.as_u16(), answer.json()?))
     }
 
-    /// Sends the course's load: 100 × 50 requests for 5000 pieces of a new product.
-    pub(crate) async fn send_course_load(&self, strategy: &str, target: Target) -> Result<Row, Failure> {
-        self.send_load(self.course_load(strategy, target)).await
-    }
-
-    /// The plan of the course's load, which a caller may change.
+    /// The plan of the course's load, 100 × 50 requests for 5000 pieces of a new product; a caller may change it.
     pub(crate) fn course_load(&self, strategy: &str, target: Target) -> Plan {
         let mut plan = Plan::new(self.address(target), target_name(target), strategy);
         plan.token.clone_from(&self.token);
@@ -245,14 +205,6 @@ impl Cluster {
             {
                 failed("redis", why);
             }
-        }
-    }
-
-    /// Stops the Galera lab that experiments share, if one was started.
-    pub(super) async fn stop_galera(&mut self) {
-        if let Some(lab) = self.galera.take() {
-            // If it cannot be stopped, dropping it kills it.
-            lab.stop().await.ok();
         }
     }
 

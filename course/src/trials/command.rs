@@ -6,7 +6,7 @@ use super::{
     kinds, report,
     results::{CourseResults, TrialResult},
     table::{self, Lang},
-    twin,
+    twin::{self, Tried},
 };
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use http::Method;
@@ -148,10 +148,11 @@ impl Course {
         for (chapter, lesson) in chosen {
             bar.set_message(format!("{} {}", lesson.id, args.lang().of(lesson.title)));
             let begun = Instant::now();
-            let (twin, seen) = match args.twins {
-                true => (twin::describe_twin(lesson), run_with_timeout(&on, kinds::try_twin(&on, lesson)).await),
-                false => (None, run_with_timeout(&on, kinds::try_claim(&on, lesson)).await),
+            let (tried, twin) = match args.twins {
+                true => (Tried::Twin, twin::describe_twin(lesson)),
+                false => (Tried::Claim, None),
             };
+            let seen = run_with_timeout(&on, kinds::try_lesson(&on, lesson, tried)).await;
             on.mend_all().await;
             let tried = TrialResult::of(chapter.id, lesson, twin, seen, begun.elapsed());
             if stop.is_cancelled() {
@@ -167,7 +168,6 @@ impl Course {
             }
             tried_now.push(tried);
         }
-        on.stop_galera().await;
         bar.finish_and_clear();
         let found = CourseResults { conditions, lessons: tried_now };
         if !args.twins

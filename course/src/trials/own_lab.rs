@@ -1,7 +1,10 @@
 //! A second lab, for servers that the first one does not have: an ensemble of ZooKeeper, a Galera cluster, or Sentinels.
 
-pub(super) use crate::trials::cluster::OwnLab;
 use crate::trials::{Cluster, NoVerdict, tools::send_command};
+use nix::{
+    sys::signal::{Signal, kill},
+    unistd::Pid,
+};
 use oversell::{claims::Words, load::target};
 use oversell_lab::{
     addresses::{Addresses, SENTINEL_GROUP},
@@ -18,7 +21,7 @@ use std::{
 };
 use tempfile::TempDir;
 use tokio::{
-    process::Command,
+    process::{Child, Command},
     time::{sleep, timeout},
 };
 use tokio_util::sync::CancellationToken;
@@ -43,15 +46,9 @@ pub(super) const SENTINELS: &str = "--instances 0 --redis-ports 0 --sentinels 3"
 /// Three Galera nodes; all instances write to the first that lives.
 pub(super) const ONE_WRITER: &str = "--instances 0,0 --redis-ports 0 --galera 3";
 /// Three Galera nodes, with an instance on each.
-const GALERA: &str = "--instances 0,0,0 --redis-ports 0 --galera 3 --writers each";
+pub(super) const GALERA: &str = "--instances 0,0,0 --redis-ports 0 --galera 3 --writers each";
 /// An environment variable for its instances, and its value: their reads see every commit.
 const CAUSAL_READS: (&str, &str) = ("OVERSELL__MYSQL__CAUSAL_READS", "true");
-
-/// The Galera lab that all lessons share, with an instance on each node; the first call starts it.
-pub(super) async fn shared_galera(on: &Cluster) -> Result<&Cluster, NoVerdict> {
-    let start = || async { Ok::<_, NoVerdict>(Box::new(OwnLab::start(on, GALERA).await?)) };
-    Ok(&on.galera.get_or_try_init(start).await?.cluster)
-}
 
 /// Starts a Galera lab of its own, with `mysql.causal_reads`.
 pub(super) async fn start_galera_with_causal_reads(on: &Cluster) -> Result<OwnLab, NoVerdict> {
@@ -88,7 +85,29 @@ pub(super) async fn leading_redis(on: &Cluster) -> Result<(&'static str, String)
     Ok((name, member.url.clone()))
 }
 
+/// A lab that an experiment has started for itself, beside the one that is tried. Dropping it kills it.
+#[derive(Debug)]
+pub(super) struct OwnLab {
+    pub(super) cluster: Cluster,
+    child: Child,
+    _folder: TempDir,
+}
+
 impl OwnLab {
+    /// Sends the lab SIGTERM and waits, without a limit, for its end.
+    pub(super) async fn stop(self) -> Result<(), NoVerdict> {
+        if let Some(pid) = self.child.id() {
+            kill(Pid::from_raw(pid.cast_signed()), Signal::SIGTERM).map_err(NoVerdict::failed)?;
+        }
+        self.wait_for_end().await
+    }
+
+    /// Waits, without a limit, for the end of a lab that was told to stop.
+    pub(super) async fn wait_for_end(mut self) -> Result<(), NoVerdict> {
+        self.child.wait().await.map_err(NoVerdict::failed)?;
+        Ok(())
+    }
+
     /// The lab's name of the server of this kind that is alone, is written, or leads now.
     pub(super) async fn leader(&self, of: BrokenServer) -> Result<String, NoVerdict> {
         let at = self.cluster.servers()?;

@@ -8,6 +8,7 @@
 
 use super::{
     tools::own_key,
+    twin::Tried,
     typed::{run_in_bash, run_line_or_fault},
 };
 use crate::trials::{Cluster, NoVerdict, Observation, java_libraries::INTEROP};
@@ -47,37 +48,16 @@ struct LibraryRun {
     lines: Vec<LineResult>,
 }
 
-/// Runs the script on each version, and adds the observation of our service. The verdict is that of the first version that
-/// can be started (the text's comes first), or of our service if none can.
-pub(super) async fn try_claim(
+/// Runs the script, or its twin's lines, on each version, and joins the results with the observation of our service, which has no
+/// verdict if it is unavailable. Fails if our experiment or a version fails.
+///
+/// The verdict on a claim is that of the first version that can be started (the text's comes first), or of our service if none can.
+/// A twin is refused if neither a version nor our service reproduces it.
+pub(super) async fn try_script(
     on: &Cluster,
     script: &Script,
+    tried: Tried,
     ours: Result<Observation, NoVerdict>,
-) -> Result<Observation, NoVerdict> {
-    join_with_ours(on, script, &script.lines, ours, |versions, _| versions[0].verdict()).await
-}
-
-/// Runs the twin's lines on each version. The twin is refused if neither a version nor our service reproduces it.
-pub(super) async fn try_twin(
-    on: &Cluster,
-    script: &Script,
-    ours: Result<Observation, NoVerdict>,
-) -> Result<Observation, NoVerdict> {
-    join_with_ours(on, script, &script.twin_lines(), ours, |versions, ours| {
-        let mut verdicts = versions.iter().map(LibraryRun::verdict).chain(ours);
-        ClaimVerdict::of(verdicts.any(|verdict| verdict == ClaimVerdict::Reproduced))
-    })
-    .await
-}
-
-/// Runs the lines on each version and joins the results with the observation of our service, which has no verdict if it is
-/// unavailable; `verdict` decides. Fails if our experiment or a version fails.
-async fn join_with_ours(
-    on: &Cluster,
-    script: &Script,
-    lines: &[ScriptLine],
-    ours: Result<Observation, NoVerdict>,
-    verdict: impl Fn(&[LibraryRun], Option<ClaimVerdict>) -> ClaimVerdict,
 ) -> Result<Observation, NoVerdict> {
     let versions = on.java_libraries.versions(script.on);
     if versions.is_empty() {
@@ -89,11 +69,15 @@ async fn join_with_ours(
         Ok(seen) => Ok(seen),
     };
     on.servers()?;
+    let lines = match tried {
+        Tried::Claim => &script.lines,
+        Tried::Twin => &script.twin_lines(),
+    };
     let breaks = |line: &ScriptLine| line.run.starts_with("{fault}") || line.run.contains(" client pause ");
     let breaks_servers = lines.iter().any(breaks);
     let at_once = if breaks_servers { 1 } else { versions.len() };
-    let tried = versions.into_iter().map(|java| try_version(on, script.on, java, lines));
-    let versions: Vec<_> = stream::iter(tried).buffered(at_once).try_collect().await?;
+    let running = versions.into_iter().map(|java| try_version(on, script.on, java, lines));
+    let versions: Vec<_> = stream::iter(running).buffered(at_once).try_collect().await?;
     let (of_ours, mut seen) = match ours {
         Ok(seen) => (Some(seen.verdict), seen),
         Err(why) => {
@@ -101,7 +85,13 @@ async fn join_with_ours(
             (None, Observation { on: Vec::new(), ..nothing })
         }
     };
-    seen.verdict = verdict(&versions, of_ours);
+    seen.verdict = match tried {
+        Tried::Claim => versions[0].verdict(),
+        Tried::Twin => {
+            let mut verdicts = versions.iter().map(LibraryRun::verdict).chain(of_ours);
+            ClaimVerdict::of(verdicts.any(|verdict| verdict == ClaimVerdict::Reproduced))
+        }
+    };
     seen.words = describe(script, &versions, of_ours, &seen.words);
     seen.on.extend(versions.iter().map(|version| version.java.to_string()));
     let figures: Vec<Value> = versions.iter().map(LibraryRun::figures).collect();

@@ -9,6 +9,13 @@ use oversell::{
 };
 use oversell_lab::terminal::bilingual::Bilingual;
 
+/// What is tried of a lesson.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Tried {
+    Claim,
+    Twin,
+}
+
 /// The strategy that oversells: the twin of a claim that one sells exactly.
 pub(super) const OVERSELLS: &str = "none";
 /// The strategy that sells exactly and never retries: the twin of a claim that one oversells or retries.

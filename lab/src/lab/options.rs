@@ -187,21 +187,6 @@ impl Options {
         !self.without.contains(&part)
     }
 
-    /// The port that each ZooKeeper server is to have; 0 for any free one.
-    pub(super) fn zookeeper_ports(&self) -> Vec<u16> {
-        consecutive_ports(self.zookeeper_port, self.zookeeper)
-    }
-
-    /// The port that each database node is to have; 0 for any free one.
-    pub(super) fn mysql_ports(&self) -> Vec<u16> {
-        consecutive_ports(self.mysql_port, self.galera)
-    }
-
-    /// The port that each etcd node is to have; 0 for any free one.
-    pub(super) fn etcd_ports(&self) -> Vec<u16> {
-        consecutive_ports(self.etcd_port, self.etcd)
-    }
-
     /// Fails if a kind of server has no member, or a port is asked for twice.
     pub(super) fn check(&self) -> Result<(), Failure> {
         if self.redis_ports.is_empty() {
@@ -237,10 +222,10 @@ impl Options {
         };
         let instance = |n| format!("instance {}", n + 1);
         add(&self.instance_ports, instance, "--instances");
-        add(&self.mysql_ports(), mysql::name, "--mysql-port");
+        add(&consecutive_ports(self.mysql_port, self.galera), mysql::name, "--mysql-port");
         add(&self.redis_ports, redis::name, "--redis-ports");
-        add(&self.zookeeper_ports(), zookeeper::name, "--zookeeper-port");
-        add(&self.etcd_ports(), etcd::name, "--etcd-port");
+        add(&consecutive_ports(self.zookeeper_port, self.zookeeper), zookeeper::name, "--zookeeper-port");
+        add(&consecutive_ports(self.etcd_port, self.etcd), etcd::name, "--etcd-port");
         all
     }
 }

@@ -5,7 +5,7 @@ use crate::trials::{
     Cluster, NoVerdict, Observation,
     buyers::Buyers,
     observation::explain_ratio,
-    own_lab::{shared_galera, start_galera_with_causal_reads},
+    own_lab::{GALERA, OwnLab, start_galera_with_causal_reads},
     purchases::SaleCounts,
 };
 use futures::future::try_join_all;
@@ -43,9 +43,10 @@ async fn stale_read_oversells(on: &Cluster, reads: Reads) -> Result<Observation,
     const ROUNDS: usize = 5;
     let causal = start_galera_with_causal_reads(on).await?;
     let plain = match reads {
-        Reads::Causal => &causal.cluster,
-        Reads::Plain => shared_galera(on).await?,
+        Reads::Causal => None,
+        Reads::Plain => Some(OwnLab::start(on, GALERA).await?),
     };
+    let on = &plain.as_ref().unwrap_or(&causal).cluster;
     // Many products commit at once, so that nodes fall behind.
     let sells = async |on: &Cluster, strategy| {
         const PRODUCTS: usize = 10;
@@ -61,15 +62,17 @@ async fn stale_read_oversells(on: &Cluster, reads: Reads) -> Result<Observation,
     };
     let mut old = SaleCounts::default();
     for _ in 0..ROUNDS {
-        let (round, _) = sells(plain, "redis-lock").await?;
+        let (round, _) = sells(on, "redis-lock").await?;
         old = SaleCounts { per_sec: round.per_sec, ..old.and(round) };
         if old.oversold() > 0 {
             break;
         }
     }
-    let (fenced, by_fence) = sells(plain, "redis-fenced").await?;
+    let (fenced, by_fence) = sells(on, "redis-fenced").await?;
     let (fresh, by_reads) = sells(&causal.cluster, "redis-lock").await?;
-    causal.stop().await?;
+    for lab in plain.into_iter().chain([causal]) {
+        lab.stop().await?;
+    }
     let each = [
         Words::new("三个节点各有一个实例在写：", "An instance writes to each of three nodes: "),
         old.words("redis-lock"),
@@ -89,7 +92,8 @@ async fn compare_one_and_three_writers(on: &Cluster, writers: usize) -> Result<O
     /// The number of rounds over which rates are compared.
     const ROUNDS: usize = 5;
     let load = [12, 25];
-    let on = shared_galera(on).await?;
+    let lab = OwnLab::start(on, GALERA).await?;
+    let on = &lab.cluster;
     let all = on.instances();
     let new = || Buyers::new(on, "single-update", "");
     let (shared, own) = (new().await?, try_join_all(all.iter().map(|_| new())).await?);
@@ -100,9 +104,7 @@ async fn compare_one_and_three_writers(on: &Cluster, writers: usize) -> Result<O
         let each = own.iter().zip(all.chunks(1));
         apart.extend(try_join_all(each.map(|(own, at)| own.buy_at_all(at, [load[0] / all.len(), load[1]]))).await?);
     }
-    for buyers in own.into_iter().chain([shared]) {
-        buyers.remove().await?;
-    }
+    lab.stop().await?;
     let rates = |of: &[SaleCounts]| of.iter().map(|sold| sold.per_sec).collect::<Vec<_>>();
     let refused = |of: &[SaleCounts]| of.iter().map(|sold| sold.refused).sum::<i64>();
     let is_exact = [&one, &three, &apart].into_iter().flatten().all(|sold| sold.is_exact());

@@ -10,7 +10,7 @@ use super::{
     reference,
     replay::flaw_and_cure,
     tools::{describe_sale, describe_sales},
-    twin::{EXACT, OVERSELLS, lines_of_twin, step_with_another_verdict},
+    twin::{EXACT, OVERSELLS, Tried, lines_of_twin, step_with_another_verdict},
     typed,
 };
 use oversell::{
@@ -19,20 +19,14 @@ use oversell::{
 };
 use oversell_lab::terminal::bilingual::Bilingual;
 
-/// Tries a lesson, on our service and on the library that the text names.
-pub(super) async fn try_claim(on: &Cluster, lesson: &'static Lesson) -> Result<Observation, NoVerdict> {
-    let ours = try_ours(on, lesson).await;
+/// Tries a lesson or its twin, on our service and on the library that the text names.
+pub(super) async fn try_lesson(on: &Cluster, lesson: &'static Lesson, tried: Tried) -> Result<Observation, NoVerdict> {
+    let ours = match tried {
+        Tried::Claim => try_ours(on, lesson).await,
+        Tried::Twin => try_our_twin(on, lesson).await,
+    };
     match &lesson.theirs {
-        Some(script) => reference::try_claim(on, script, ours).await,
-        None => ours,
-    }
-}
-
-/// Tries the twin of a lesson, on our service and on the library that the text names.
-pub(super) async fn try_twin(on: &Cluster, lesson: &'static Lesson) -> Result<Observation, NoVerdict> {
-    let ours = try_our_twin(on, lesson).await;
-    match &lesson.theirs {
-        Some(script) => reference::try_twin(on, script, ours).await,
+        Some(script) => reference::try_script(on, script, tried, ours).await,
         None => ours,
     }
 }
@@ -40,79 +34,66 @@ pub(super) async fn try_twin(on: &Cluster, lesson: &'static Lesson) -> Result<Ob
 /// Tries a lesson on our service alone: its experiments in turn, until one comes to no verdict.
 async fn try_ours(on: &Cluster, lesson: &'static Lesson) -> Result<Observation, NoVerdict> {
     let runs = lesson.run.parts();
-    let mut seen = run_kind(on, lesson, &runs[0]).await?;
+    let mut seen = run_kind(on, lesson, &runs[0], Tried::Claim).await?;
     for run in &runs[1..] {
-        seen = seen.and(run_kind(on, lesson, run).await?);
+        seen = seen.and(run_kind(on, lesson, run, Tried::Claim).await?);
     }
     Ok(seen)
 }
 
 /// Tries the twin of a lesson on our service alone. It stops at the first twin that is reproduced, because that one is not refused.
 async fn try_our_twin(on: &Cluster, lesson: &'static Lesson) -> Result<Observation, NoVerdict> {
-    let (runs, is_twin) = match &lesson.twin {
-        Some(Twin::Run(run)) => (run.parts(), true),
-        _ => (lesson.run.parts(), false),
+    let (runs, tried) = match &lesson.twin {
+        // This is the twin as it stands.
+        Some(Twin::Run(run)) => (run.parts(), Tried::Claim),
+        _ => (lesson.run.parts(), Tried::Twin),
     };
-    let twin = async |run| match is_twin {
-        true => run_kind(on, lesson, run).await,
-        false => run_kind_of_twin(on, lesson, run).await,
-    };
-    let mut seen = twin(&runs[0]).await?;
+    let mut seen = run_kind(on, lesson, &runs[0], tried).await?;
     for run in &runs[1..] {
         if seen.verdict == ClaimVerdict::Reproduced {
             break;
         }
-        seen = twin(run).await?;
+        seen = run_kind(on, lesson, run, tried).await?;
     }
     Ok(seen)
 }
 
-/// Runs one experiment of a lesson.
-async fn run_kind(on: &Cluster, lesson: &Lesson, run: &'static Run) -> Result<Observation, NoVerdict> {
+/// Runs one experiment of a lesson, or the same on a system in which the claim is false.
+async fn run_kind(on: &Cluster, lesson: &Lesson, run: &'static Run, tried: Tried) -> Result<Observation, NoVerdict> {
+    let is_twin = tried == Tried::Twin;
+    // The strategy of a claim, or the one that the twin has in its place.
+    let or_twin = |strategy: &'static str, other| if is_twin { other } else { strategy };
     match run {
         Run::All(_) => Err(NoVerdict::failed("a list stands in a list")),
-        Run::Replay => flaw_and_cure(on, lesson.id, [false, true]).await,
-        Run::Exact { strategy, on: targets, threads, loops } => sells_exactly(on, strategy, targets, *threads, *loops).await,
-        Run::Oversells { strategy, on: target } => oversells(on, strategy, *target).await,
-        Run::Compared { first, second, says, otherwise } => compare_rates(on, *first, *second, *says, *otherwise).await,
-        Run::RetriesGrow(strategy) => retries_grow(on, strategy).await,
-        Run::FewThenMostFail(strategy) => few_then_most_fail(on, strategy).await,
-        Run::Crowd { step, on: target, orders_each, comes_to, refuses_beside } => {
-            orders::crowd_gets_verdict(on, step, *target, *orders_each, *comes_to, *refuses_beside).await
+        Run::Replay => flaw_and_cure(on, lesson.id, [false, !is_twin]).await,
+        Run::Exact { strategy, on: targets, threads, loops } => {
+            sells_exactly(on, or_twin(strategy, OVERSELLS), targets, *threads, *loops).await
         }
-        Run::ExclusiveRoute(route) => demos::second_request_waits(on, [route; 2]).await,
-        Run::Typed => typed::try_lines(on, &lesson.by_hand, None).await,
-        Run::Custom => (find_experiment(lesson)?.claim)(on).await,
-        Run::NotRun(why) => Err(NoVerdict::unavailable(why.zh, why.en)),
-    }
-}
-
-/// Runs one experiment on a system in which the claim is false.
-async fn run_kind_of_twin(on: &Cluster, lesson: &Lesson, run: &'static Run) -> Result<Observation, NoVerdict> {
-    match run {
-        Run::Replay => flaw_and_cure(on, lesson.id, [false, false]).await,
-        Run::Exact { on: targets, threads, loops, .. } => sells_exactly(on, OVERSELLS, targets, *threads, *loops).await,
-        Run::Oversells { on: target, .. } => oversells(on, EXACT, *target).await,
-        Run::Compared { first, second, says, otherwise } => compare_rates(on, *second, *first, *says, *otherwise).await,
-        Run::RetriesGrow(_) => retries_grow(on, EXACT).await,
-        Run::FewThenMostFail(_) => few_then_most_fail(on, EXACT).await,
-        Run::Crowd { on: target, orders_each, comes_to, refuses_beside, .. } => {
-            let step = step_with_another_verdict(*comes_to);
+        Run::Oversells { strategy, on: target } => oversells(on, or_twin(strategy, EXACT), *target).await,
+        Run::Compared { first, second, says, otherwise } => {
+            let (first, second) = if is_twin { (second, first) } else { (first, second) };
+            compare_rates(on, *first, *second, *says, *otherwise).await
+        }
+        Run::RetriesGrow(strategy) => retries_grow(on, or_twin(strategy, EXACT)).await,
+        Run::FewThenMostFail(strategy) => few_then_most_fail(on, or_twin(strategy, EXACT)).await,
+        Run::Crowd { step, on: target, orders_each, comes_to, refuses_beside } => {
+            let step = or_twin(step, step_with_another_verdict(*comes_to));
             orders::crowd_gets_verdict(on, step, *target, *orders_each, *comes_to, *refuses_beside).await
         }
         Run::ExclusiveRoute(route) => {
-            let another = match *route {
-                "/demo1" => "/demo2",
-                _ => "/demo1",
-            };
-            demos::second_request_waits(on, [route, another]).await
+            let another = if *route == "/demo1" { "/demo2" } else { "/demo1" };
+            demos::second_request_waits(on, [route, or_twin(route, another)]).await
         }
         Run::Typed => {
-            let (lines, replaced) = lines_of_twin(lesson);
-            typed::try_lines(on, &lines, Some(replaced)).await
+            let twin = is_twin.then(|| lines_of_twin(lesson));
+            let (lines, replaced) = twin.map_or((lesson.by_hand.clone(), None), |(lines, replaced)| (lines, Some(replaced)));
+            typed::try_lines(on, &lines, replaced).await
         }
-        Run::Custom => (find_experiment(lesson)?.twin)(on).await,
-        Run::All(_) | Run::NotRun(_) => run_kind(on, lesson, run).await,
+        Run::Custom => {
+            let experiment = find_experiment(lesson)?;
+            (if is_twin { experiment.twin } else { experiment.claim })(on).await
+        }
+        Run::NotRun(why) => Err(NoVerdict::unavailable(why.zh, why.en)),
     }
 }
 
@@ -127,7 +108,7 @@ const MIN_OVERSOLD_SHARE: f64 = 0.1;
 
 /// Claim: the course's load, 100 × 50, oversells by far.
 async fn oversells(on: &Cluster, strategy: &str, target: Target) -> Result<Observation, NoVerdict> {
-    let row = on.send_course_load(strategy, target).await?;
+    let row = on.send_load(on.course_load(strategy, target)).await?;
     let (sold, gone) = (row.counts.sold.cast_signed(), row.pieces_gone());
     let holds = row.verdict == Verdict::Oversold && oversells_by_far(sold, gone);
     let said = words!("说的是至少占卖出的 10%。", "At least 10 % of what was sold is claimed.");
