@@ -193,21 +193,16 @@ impl Course {
         self.chosen().any(|(_, lesson)| is_its(lesson))
     }
 
-    /// The chosen lessons, in the documents' order.
+    /// The lessons that the options choose, by name or as part of the quick or the full form, in the documents' order.
     fn chosen(&self) -> impl Iterator<Item = (&'static Chapter, &'static Lesson)> {
-        let all = ALL.iter().flat_map(|chapter| chapter.lessons.iter().map(move |l| (chapter, l)));
-        all.filter(|(_, lesson)| self.is_chosen(lesson))
-    }
-
-    /// Whether the options choose this lesson: by name, or as part of the quick or the full form.
-    fn is_chosen(&self, lesson: &Lesson) -> bool {
         let args = &self.args;
-        match &args.lessons[..] {
+        let all = ALL.iter().flat_map(|chapter| chapter.lessons.iter().map(move |l| (chapter, l)));
+        all.filter(|(_, lesson)| match &args.lessons[..] {
             // A lesson that is not tried has no twin.
             _ if args.twins && !lesson.is_tried() => false,
             [] => !args.quick || lesson.quick,
             named => named.iter().any(|named| named.id == lesson.id),
-        }
+        })
     }
 
     /// Prints and writes the results. Without results it writes nothing.
@@ -239,7 +234,10 @@ impl Course {
         }
         if let Some(file) = &args.store {
             match found.is_whole() {
-                true => file.write(&verdicts_of(&found)?.to_file())?,
+                true => {
+                    let verdicts = serde_json::from_value::<Verdicts>(json!(found)).map_err(|why| unusable!("{why}"))?;
+                    file.write(&verdicts.to_file())?;
+                }
                 false => print_to_stderr(format_args!(
                     "oversell: {}",
                     localized!("有的课没能验证，{file} 没有改动", "not every lesson could be tried, so {file} stays as it was")
@@ -252,12 +250,6 @@ impl Course {
         }
         found.verdict()
     }
-}
-
-/// The verdicts of these results.
-fn verdicts_of(found: &CourseResults) -> Result<Verdicts, Failure> {
-    let verdicts = serde_json::from_value(json!(found));
-    verdicts.map_err(|why| unusable!("{why}"))
 }
 
 /// Sends the verdicts to the instances, which keep them for their page, in requests that they accept.

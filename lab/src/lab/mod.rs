@@ -325,7 +325,7 @@ impl Lab {
     /// Yields a line when a member that runs now exits, with its name and its exit status; members that start later are left out.
     pub fn member_exits(&self) -> impl Stream<Item = String> + use<> {
         let running = self.members.iter().filter(|m| m.pid().is_some());
-        let running = running.filter_map(|m| Some((m.title(), m.process.as_ref()?.when_gone())));
+        let running = running.filter_map(|m| Some((m.title(), m.process.as_ref()?.wait_until_gone())));
         running.map(async |(title, end)| format!("{title} has ended: {}", end.await)).collect::<FuturesUnordered<_>>()
     }
 

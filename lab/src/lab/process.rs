@@ -168,13 +168,9 @@ impl Process {
         }
     }
 
-    /// Waits until the process has ended and its children are gone, for the children [`GROUP_EXIT_TIMEOUT`] at most.
-    pub(super) async fn wait_until_gone(&self) -> ExitResult {
-        self.when_gone().await
-    }
-
-    /// As [`wait_until_gone`](Self::wait_until_gone), without borrowing the process.
-    pub(super) fn when_gone(&self) -> impl Future<Output = ExitResult> + Send + use<> {
+    /// Waits until the process has ended and its children are gone, for the children [`GROUP_EXIT_TIMEOUT`] at most; does not borrow
+    /// the process meanwhile.
+    pub(super) fn wait_until_gone(&self) -> impl Future<Output = ExitResult> + Send + use<> {
         let mut state = self.state.clone();
         async move {
             match state.wait_for(|s| matches!(s, ProcessState::Gone(_))).await.as_deref() {

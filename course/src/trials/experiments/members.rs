@@ -96,8 +96,8 @@ async fn measure_ensemble_outages(on: &Cluster, killed: Killed) -> Result<Observ
         && back.is_some()
         && all.is_exact();
     Ok(Observation::holds(holds, words)
-        .value("without_follower_s", without_follower.map(as_secs))
-        .value("without_leader_s", without_leader.map(as_secs))
+        .value("without_follower_s", without_follower.map(|time| time.as_secs_f64()))
+        .value("without_leader_s", without_leader.map(|time| time.as_secs_f64()))
         .value("sold_by_minority", in_minority)
         .value("sales", json!(all)))
 }
@@ -142,8 +142,8 @@ async fn measure_writer_outages(on: &Cluster, killed: Killed) -> Result<Observat
         _ => false,
     };
     Ok(Observation::holds(holds, words)
-        .value("killed_s", killed.map(as_secs))
-        .value("ended_s", ended.map(as_secs))
+        .value("killed_s", killed.map(|time| time.as_secs_f64()))
+        .value("ended_s", ended.map(|time| time.as_secs_f64()))
         .value("sales", json!(all)))
 }
 
@@ -170,11 +170,7 @@ async fn outage_after(sales: &Sales, fault: impl Future<Output = Result<(), NoVe
     Ok(served.map(|()| sales.longest_gap(begun, Instant::now())))
 }
 
-fn as_secs(time: Duration) -> f64 {
-    time.as_secs_f64()
-}
-
 /// Seconds with one decimal; `-` without a time.
 fn format_seconds(time: Option<Duration>) -> String {
-    time.map_or("-".to_owned(), |time| format!("{:.1}", as_secs(time)))
+    time.map_or("-".to_owned(), |time| format!("{:.1}", time.as_secs_f64()))
 }
