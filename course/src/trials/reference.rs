@@ -31,7 +31,12 @@ use oversell_lab::{
     terminal::bilingual::Bilingual,
 };
 use serde_json::{Value, json};
-use std::{collections::BTreeMap, net::TcpListener, path::Path, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    net::TcpListener,
+    path::Path,
+    time::Duration,
+};
 use tokio::{process::Command, time::sleep};
 use zookeeper_client::{Client, Error as Zk};
 
@@ -109,9 +114,9 @@ fn only_ours(on: &Cluster, library: Library, ours: Result<Observation, NoVerdict
     match (ours, why) {
         (Ok(seen), why) => {
             let note = match why {
-                Some(why) => Words::new(
-                    format!("（只在本项目上试过，这不说明 {zh}：{why}。）"),
-                    format!("(Tried on ours only, which says nothing about {en}: {why}.)"),
+                Some(why) => words!(
+                    "（只在本项目上试过，这不说明 {zh}：{why}。）",
+                    "(Tried on ours only, which says nothing about {en}: {why}.)"
                 ),
                 None => words!("（只在本项目上试过。）", "(Tried on ours only.)"),
             };
@@ -131,9 +136,7 @@ async fn try_version(on: &Cluster, library: Library, java: Java, lines: &[Script
     // The key is the name of a database of MySQL, too.
     let key = own_key("theirs").replace(':', "_");
     let servers = on.servers()?;
-    let mut numbers: Vec<_> = lines.iter().map(|line| line.process).collect();
-    numbers.sort_unstable();
-    numbers.dedup();
+    let numbers: BTreeSet<_> = lines.iter().map(|line| line.process).collect();
     let key = &key;
     let starting = numbers.into_iter().map(|number| async move {
         let interop = Path::new(INTEROP);
@@ -156,16 +159,15 @@ async fn try_version(on: &Cluster, library: Library, java: Java, lines: &[Script
     }
     // Lines that end early leave broken what their last ones mend.
     on.mend_all().await;
-    match library {
-        Library::Redisson => remove_keys(servers.redis.iter().map(|node| &node.url[..]), key).await?,
-        Library::Curator => remove_nodes(&on.zookeeper().await?, "/", key).await?,
-        Library::Spring => {}
-        Library::Printed => {
-            remove_keys(servers.redis.iter().map(|node| &node.url[..]), key).await?;
-            remove_nodes(&on.zookeeper().await?, "/", key).await?;
-            let drop = format!("mysql {{mysql}} -e 'DROP DATABASE {key}'");
-            run_in_bash(&on.placeholders().fill_line(&TypedLine::new(&drop, "")).run).await?;
-        }
+    if matches!(library, Library::Redisson | Library::Printed) {
+        remove_keys(servers.redis.iter().map(|node| &node.url[..]), key).await?;
+    }
+    if matches!(library, Library::Curator | Library::Printed) {
+        remove_nodes(&on.zookeeper().await?, "/", key).await?;
+    }
+    if library == Library::Printed {
+        let drop = format!("mysql {{mysql}} -e 'DROP DATABASE {key}'");
+        run_in_bash(&on.placeholders().fill_line(&TypedLine::new(&drop, "")).run).await?;
     }
     Ok(LibraryRun { java, lines: results? })
 }
