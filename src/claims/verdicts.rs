@@ -35,17 +35,19 @@ impl Verdicts {
         let parse = || {
             let mut run: Value = serde_json::from_str(file)?;
             for lesson in run["lessons"].as_array_mut().into_iter().flatten() {
-                if let Value::String(text) = &lesson["seen"] {
-                    lesson["seen"] = json!(Words::untranslated(text));
-                }
+                let seen = lesson["seen"].take();
+                lesson["seen"] = match seen.as_str() {
+                    Some(text) => json!(Words::untranslated(text)),
+                    None => json!(Words::new(with_shared(&seen["zh"], &seen["en"]), seen["en"].as_str().unwrap_or_default())),
+                };
             }
             serde_json::from_value(run)
         };
         parse().unwrap_or_else(|why: serde_json::Error| panic!("the last run: {why}"))
     }
 
-    /// The text of `last_run.json` for this run: a line for each lesson, with what a reader needs of it. Words that are the same in
-    /// both languages stand once.
+    /// The text of `last_run.json` for this run: a line for each lesson, with what a reader needs of it. What is the same in both
+    /// languages, such as lines that were typed, stands once: see [`without_shared`].
     pub fn to_file(&self) -> String {
         let lessons: Vec<_> = self.lessons.iter().map(LessonResult::to_line).collect();
         let (conditions, lessons) = (json!(self.conditions), lessons.join(",\n"));
@@ -93,12 +95,51 @@ impl LessonResult {
     fn to_line(&self) -> String {
         let Words { zh, en } = &self.seen;
         let mut line = json!({"id": self.id, "on": self.on, "verdict": self.verdict});
-        line["seen"] = if zh == en { json!(zh) } else { json!(self.seen) };
+        line["seen"] = if zh == en { json!(zh) } else { json!({"zh": without_shared(zh, en), "en": en}) };
         if self.own_verdict() != self.verdict {
             line["figures"] = json!({"ours": self.own_verdict()});
         }
         line.to_string()
     }
+}
+
+/// A shorter part of the text in both languages stands in both.
+const LEAST_SHARED: usize = 24;
+
+/// The parts of the Chinese text: its own words, and `[from, length]` in bytes for what it shares with the English one, after a sign of
+/// Chinese punctuation.
+fn without_shared(zh: &str, en: &str) -> Vec<Value> {
+    let (mut parts, mut own, mut rest) = (Vec::new(), String::new(), zh);
+    while let Some(first) = rest.chars().next() {
+        let common =
+            |from: usize| rest.chars().zip(en[from..].chars()).take_while(|(a, b)| a == b).map(|(a, _)| a.len_utf8()).sum();
+        let starts = own.ends_with(['（', '：', '；']);
+        let found = en.char_indices().filter(|_| starts).map(|(from, _)| (common(from), from)).max();
+        match found.filter(|(length, _): &(usize, usize)| *length >= LEAST_SHARED) {
+            Some((length, from)) => {
+                parts.extend([json!(std::mem::take(&mut own)), json!([from, length])]);
+                rest = &rest[length..];
+            }
+            None => {
+                own.push(first);
+                rest = &rest[first.len_utf8()..];
+            }
+        }
+    }
+    parts.push(json!(own));
+    parts
+}
+
+/// The Chinese text of these parts.
+fn with_shared(parts: &Value, en: &Value) -> String {
+    let part = |part: &Value| match part.as_str() {
+        Some(own) => own.to_owned(),
+        None => {
+            let [from, length] = [0, 1].map(|n| part[n].as_u64().unwrap_or_default() as usize);
+            en.as_str().and_then(|en| en.get(from..from + length)).unwrap_or_default().to_owned()
+        }
+    };
+    parts.as_array().into_iter().flatten().map(part).collect()
 }
 
 /// The schema of the id of a lesson.
@@ -141,18 +182,25 @@ mod tests {
 
     #[test]
     fn a_run_is_read_from_its_file_as_it_was() {
-        let lesson = |id: &str, zh: &str, ours: &str| {
+        let lesson = |id: &str, zh: &str, en: &str, ours: &str| {
             json!({
                 "id": id, "on": ["oversell", "redisson-3.11.2"], "verdict": "reproduced", "took_ms": 7,
-                "seen": {"zh": zh, "en": "1 sold"}, "figures": {"ours": ours, "sales": [1, 2]},
+                "seen": {"zh": zh, "en": en}, "figures": {"ours": ours, "sales": [1, 2]},
             })
         };
-        let lessons = [lesson("1.3", "卖出 1 件", "not-reproduced"), lesson("1.4", "1 sold", "reproduced")];
+        let typed = "setnx lock 111 → 1; buy → 验库存并锁库存成功！";
+        let (zh, en) = (format!("本项目已复现：{typed}；说的是 {typed}"), format!("ours reproduced: {typed}"));
+        let lessons = [
+            lesson("1.3", "卖出 1 件", "1 sold", "not-reproduced"),
+            lesson("1.4", "1 sold", "1 sold", "reproduced"),
+            lesson("2.1", &zh, &en, "reproduced"),
+        ];
         let run = json!({"conditions": {"commit": "c"}, "lessons": lessons});
         let run: Verdicts = serde_json::from_value(run).expect("a run");
         let file = run.to_file();
         assert!(!file.contains("sales"), "{file}");
         assert_eq!(file.matches("1 sold").count(), 2, "{file}");
+        assert_eq!(file.matches(typed).count(), 2, "once for both, and once where no sign stands before it: {file}");
         let read = Verdicts::parse(&file);
         assert_eq!(read.conditions, run.conditions);
         for (read, run) in read.lessons.iter().zip(&run.lessons) {
@@ -160,7 +208,7 @@ mod tests {
             assert_eq!((&read.seen, read.verdict), (&run.seen, run.verdict));
             assert_eq!(read.own_verdict(), run.own_verdict());
         }
-        assert_eq!(read.lessons.len(), 2);
+        assert_eq!(read.lessons.len(), 3);
         assert_eq!(read.lessons[0].own_verdict(), ClaimVerdict::NotReproduced);
         assert_eq!(read.to_file(), file);
     }
