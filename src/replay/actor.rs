@@ -17,6 +17,7 @@ use super::{
     own_clients::OwnClients,
 };
 use crate::{
+    config::require,
     ctx::Ctx,
     error::Error,
     seckill,
@@ -79,10 +80,7 @@ pub struct ActorSpec {
 /// The check of a stock id: at least 1 for a voucher, 2 for a product, because the page shows product 1.
 fn check_stock_id(act: &str) -> impl FnOnce(&i64, &()) -> garde::Result {
     let least = if seckill::find(act).is_some() { 1 } else { 2 };
-    move |id, ()| match *id < least {
-        true => Err(garde::Error::new(format!("lower than {least}"))),
-        false => Ok(()),
-    }
+    move |id, ()| require(*id >= least, format_args!("lower than {least}"))
 }
 
 /// An event of an actor.
@@ -234,15 +232,6 @@ impl Actor {
     pub fn stops(&self) -> watch::Sender<Vec<Point>> {
         self.stops.clone()
     }
-
-    /// An actor of another instance, whose events and stops `task` forwards.
-    pub(super) fn remote(
-        events: mpsc::UnboundedReceiver<ActorEvent>,
-        stops: watch::Sender<Vec<Point>>,
-        task: tokio::task::JoinHandle<()>,
-    ) -> Self {
-        Self { events, stops, _task: AbortOnDropHandle::new(task) }
-    }
 }
 
 /// An instance on which actors run: this one, or another one over HTTP.
@@ -335,7 +324,7 @@ async fn start_remote(url: &str, token: Option<SecretString>, spec: ActorSpec) -
             }
         }
     });
-    Ok(Actor::remote(received, stops, task))
+    Ok(Actor { events: received, stops, _task: AbortOnDropHandle::new(task) })
 }
 
 /// The error if the instance at `url` has not started an actor.

@@ -4,19 +4,22 @@
 
 use super::{
     act::{Act, PieceStore},
-    shared_reads::{LockEntry, Row, SharedReads},
+    shared_reads::{LockEntry, READ_TIMEOUT, RedisEntry, SharedReads},
 };
 use crate::{
     ctx::Ctx,
     error::Error,
-    section::{Name, etcd, names, redis_key},
+    section::{Name, etcd, names, redis_key, zk_node::unavailable},
+    server::Server,
     stock::Store,
 };
-use futures::future::join_all;
+use futures::future::{join_all, try_join_all};
 use oversell_lock::redis::Connection;
 use redis::Script;
 use serde_json::json;
 use std::sync::{Arc, LazyLock};
+use tokio::time::timeout;
+use zookeeper_client::Error as Zk;
 
 /// Ends the lease of a key at once; a key without a lease stays.
 static END_LEASE: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("lua/end_lease.lua")));
@@ -53,60 +56,52 @@ impl ServerReader {
         for name in self.act.reset_scope().names {
             match name {
                 Name::Redis(name) | Name::RedisFor(name, _) => {
-                    let locks = shared.redis.read(&self.ctx, (0, self.key(name))).await?;
-                    seen.locks.extend(locks.locks());
+                    let entry = shared.redis.read(&self.ctx, self.key(name)).await?;
+                    seen.locks.extend(entry.into_iter().flat_map(RedisEntry::locks));
                 }
                 Name::RedisMine(name) => {
-                    let locks = shared.mine.read(&self.ctx, (0, self.key(name))).await?;
-                    seen.locks.extend(locks.locks());
+                    let entry = shared.mine.read(&self.ctx, self.key(name)).await?;
+                    seen.locks.extend(entry.into_iter().flat_map(RedisEntry::locks));
                 }
                 Name::RedisNodes(name) => {
-                    let nodes = (0..self.ctx.nodes.len()).map(|n| {
-                        let key = (n, self.key(name));
-                        shared.nodes.read(&self.ctx, key)
-                    });
-                    // Redlock must work with some nodes down.
-                    for (n, node) in join_all(nodes).await.into_iter().enumerate() {
-                        let held = node.map(|node| node.locks()).unwrap_or_default();
-                        seen.locks.extend(held.into_iter().map(|held| held.on_node(n)));
+                    let nodes = (0..self.ctx.nodes.len()).map(|n| shared.nodes.read(&self.ctx, (n, self.key(name))));
+                    for (n, entry) in try_join_all(nodes).await?.into_iter().enumerate() {
+                        let locks = entry.into_iter().flat_map(RedisEntry::locks);
+                        seen.locks.extend(locks.map(|lock| lock.on_node(n)));
                     }
                 }
                 Name::RedisCount(name) => {
-                    let key = self.key(name);
-                    let count = shared.redis.read(&self.ctx, (0, key.clone())).await?;
-                    seen.counts.extend(count.number().map(|count| (key, count)));
+                    let entry = shared.redis.read(&self.ctx, self.key(name)).await?;
+                    let count = entry.and_then(|entry| entry.number());
+                    seen.counts.extend(count.map(|count| (self.key(name), count)));
                 }
                 Name::ZooKeeper(path) => {
-                    let path = names::as_path(path, self.stock_id);
-                    seen.locks.extend(shared.zookeeper.read(&self.ctx, path).await?);
+                    let lock = zookeeper_lock(&self.ctx, names::as_path(path, self.stock_id));
+                    seen.locks.extend(in_time(Server::ZooKeeper, lock).await?);
                 }
                 Name::Etcd(prefix) => {
-                    let prefix = names::as_path(prefix, self.stock_id);
-                    seen.locks.extend(shared.etcd.read(&self.ctx, prefix).await?);
+                    let lock = etcd_lock(&self.ctx, names::as_path(prefix, self.stock_id));
+                    seen.locks.extend(in_time(Server::Etcd, lock).await?);
                 }
                 Name::TableLock(name) => {
                     let name = names::in_redis(name, self.stock_id);
-                    let row = shared.mysql.read(&self.ctx, Row::Lock(name)).await?;
-                    seen.locks.extend(row.lock);
+                    seen.locks.extend(shared.table_locks.read(&self.ctx, name).await?);
                 }
                 Name::Fence => {
-                    let row = shared.mysql.read(&self.ctx, Row::Stock(self.stock_id));
-                    seen.fence = row.await?.fence;
+                    let product = shared.products.read(&self.ctx, self.stock_id).await?;
+                    seen.fence = product.map(|(_, fence)| fence);
                 }
             }
         }
         seen.stock = match self.act.piece_store() {
-            Some(PieceStore::Voucher) => {
-                let row = shared.mysql.read(&self.ctx, Row::Voucher(self.stock_id));
-                row.await?.count
-            }
+            Some(PieceStore::Voucher) => shared.vouchers.read(&self.ctx, self.stock_id).await?,
             Some(PieceStore::Stock(Store::MySql)) => {
-                let row = shared.mysql.read(&self.ctx, Row::Stock(self.stock_id));
-                row.await?.count
+                let product = shared.products.read(&self.ctx, self.stock_id).await?;
+                product.map(|(pieces, _)| pieces)
             }
             Some(PieceStore::Stock(Store::Redis)) => {
-                let key = (0, redis_key::stock_key(&self.ctx, self.stock_id));
-                shared.redis.read(&self.ctx, key).await?.number()
+                let key = redis_key::stock_key(&self.ctx, self.stock_id);
+                shared.redis.read(&self.ctx, key).await?.and_then(|entry| entry.number())
             }
             None => None,
         };
@@ -172,4 +167,46 @@ impl ServerReader {
             _ => Vec::new(),
         }
     }
+}
+
+/// Waits for a server's answer within [`READ_TIMEOUT`]. Each error is an [`Error::Replay`].
+async fn in_time<T>(server: Server, read: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
+    let answer = timeout(READ_TIMEOUT, read).await;
+    answer.unwrap_or_else(|_| Err(Error::unavailable(server, "no answer in time"))).map_err(Error::replay)
+}
+
+/// The lock at `path`: the node itself, or its children by number, of which the first holds it. `None` if nobody does.
+async fn zookeeper_lock(ctx: &Ctx, path: String) -> Result<Option<LockEntry>, Error> {
+    let zk = ctx.zk.session()?;
+    let mut below = match zk.list_children(&path).await {
+        Ok(below) => below,
+        Err(Zk::NoNode) => return Ok(None),
+        Err(error) => return Err(unavailable(error)),
+    };
+    let number = |name: &String| name.rsplit(|c: char| !c.is_ascii_digit()).next().unwrap_or_default().to_owned();
+    below.sort_by_key(number);
+    let paths: Vec<_> = match below.is_empty() {
+        true => vec![path.clone()],
+        false => below.iter().map(|name| format!("{path}/{name}")).collect(),
+    };
+    let mut queue = Vec::new();
+    for node in join_all(paths.iter().map(|path| zk.get_data(path))).await {
+        match node {
+            // A directory without data is no lock.
+            Ok((data, stat)) if !data.is_empty() || stat.ephemeral_owner != 0 => {
+                // A shared count stores four bytes here, and is no lock.
+                let owner = String::from_utf8(data).ok().filter(|owner| !owner.contains('\0'));
+                queue.extend(owner);
+            }
+            Ok(_) | Err(Zk::NoNode) => {}
+            Err(error) => return Err(unavailable(error)),
+        }
+    }
+    Ok(LockEntry::of_queue(path, queue))
+}
+
+/// The lock below `prefix`. `None` if nobody holds it.
+async fn etcd_lock(ctx: &Ctx, prefix: String) -> Result<Option<LockEntry>, Error> {
+    let contenders = etcd::contenders(ctx, &prefix).await?;
+    Ok(LockEntry::of_queue(prefix, contenders.into_iter().map(|contender| contender.owner).collect()))
 }

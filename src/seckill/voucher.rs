@@ -9,7 +9,7 @@ use crate::{ctx::Ctx, error::Error, section::session::Session, server::Server};
 use chrono::{DateTime, Utc};
 use oversell_lock::mysql::{Conn, is_cut_off};
 use serde::Serialize;
-use sqlx::{Executor, FromRow, MySqlConnection, Row, mysql::MySqlRow};
+use sqlx::{Executor, MySqlConnection};
 use std::time::Duration;
 use utoipa::ToSchema;
 
@@ -48,19 +48,6 @@ pub struct Voucher {
     pub end: DateTime<Utc>,
 }
 
-impl<'r> FromRow<'r, MySqlRow> for Voucher {
-    fn from_row(row: &'r MySqlRow) -> sqlx::Result<Voucher> {
-        Ok(Voucher {
-            id: row.try_get("voucher_id")?,
-            title: row.try_get("title")?,
-            pieces: row.try_get("pieces")?,
-            stock: row.try_get("stock")?,
-            begin: row.try_get("begin_time")?,
-            end: row.try_get("end_time")?,
-        })
-    }
-}
-
 /// The key of a voucher in Redis, for the step that sells there: a hash of `stock`, `begin` and `end`.
 pub(super) fn stock_key(ctx: &Ctx, id: i64) -> String {
     ctx.redis_key(&format!("seckill:stock:{id}"))
@@ -82,7 +69,8 @@ pub async fn read(ctx: &Ctx, id: i64) -> Result<Voucher, Error> {
 
 /// Reads a voucher on this connection, without a time limit; `None` if there is none. A plain read locks nothing.
 pub(super) async fn read_on(conn: &mut MySqlConnection, id: i64) -> Result<Option<Voucher>, sqlx::Error> {
-    sqlx::query_as(READ_VOUCHER).bind(id).fetch_optional(conn).await
+    let row: Option<(_, _, _, _, _, _)> = sqlx::query_as(READ_VOUCHER).bind(id).fetch_optional(conn).await?;
+    Ok(row.map(|(id, title, pieces, stock, begin, end)| Voucher { id, title, pieces, stock, begin, end }))
 }
 
 /// Adds a voucher of `pieces` pieces and returns its number.

@@ -5,8 +5,7 @@ use crate::{
     classroom,
     ctx::Ctx,
     error::Error,
-    section::{Name, names},
-    server::Server,
+    section::{Name, names, zk_node::unavailable},
     stock::{self, Store, Strategy},
 };
 use futures::future::{BoxFuture, try_join_all};
@@ -29,80 +28,46 @@ impl From<&Strategy> for ResetScope<'static> {
     }
 }
 
-/// The names of one product: those of a scope, or of all strategies and lessons.
+/// The names of one product, by the server that has them.
+#[derive(Default)]
 pub(super) struct ProductNames {
-    names: Vec<Name>,
-    stock_id: i64,
+    /// Whether the row's fence is among them.
+    pub(super) fence: bool,
+    /// The names of locks in `tb_lock`.
+    pub(super) rows: Vec<String>,
+    /// The keys of locks, permits and latches in the main Redis; the key of the stock is not among them.
+    pub(super) keys: Vec<String>,
+    /// The keys in the Redis of students' scripts.
+    pub(super) mine_keys: Vec<String>,
+    /// The keys on each node of Redlock.
+    pub(super) node_keys: Vec<String>,
+    /// The paths in ZooKeeper.
+    pub(super) paths: Vec<String>,
+    /// The prefixes of keys in etcd.
+    pub(super) prefixes: Vec<String>,
 }
 
 impl ProductNames {
     /// The names of this scope; without one, those of all strategies and lessons.
-    pub(super) fn of(scope: Option<ResetScope<'_>>, stock_id: i64) -> Self {
-        let names = match scope {
-            Some(scope) => scope.names.to_vec(),
-            None => stock::ALL.iter().flat_map(|strategy| strategy.spec.names).chain(classroom::names()).copied().collect(),
+    pub(super) fn of(scope: Option<ResetScope<'_>>, ctx: &Ctx, stock_id: i64) -> Self {
+        let names: Vec<_> = match scope {
+            Some(scope) => scope.names.iter().collect(),
+            None => stock::ALL.iter().flat_map(|strategy| strategy.spec.names).chain(classroom::names()).collect(),
         };
-        Self { names, stock_id }
-    }
-
-    /// Whether the row's fence is among them.
-    pub(super) fn includes_fence(&self) -> bool {
-        self.names.contains(&Name::Fence)
-    }
-
-    /// The names of the locks in `tb_lock`.
-    pub(super) fn row_names(&self) -> Vec<String> {
-        self.select_names(|name| match name {
-            Name::TableLock(name) => Some(names::in_redis(name, self.stock_id)),
-            _ => None,
-        })
-    }
-
-    /// The keys of locks, permits and latches in the main Redis; the key of the stock is not among them.
-    pub(super) fn keys(&self, ctx: &Ctx) -> Vec<String> {
-        self.select_names(|name| match name {
-            Name::Redis(name) | Name::RedisFor(name, _) | Name::RedisCount(name) => {
-                Some(ctx.redis_key(&names::in_redis(name, self.stock_id)))
+        let key = |name| ctx.redis_key(&names::in_redis(name, stock_id));
+        let mut found = Self::default();
+        for name in names {
+            match name {
+                Name::Fence => found.fence = true,
+                Name::TableLock(name) => found.rows.push(names::in_redis(name, stock_id)),
+                Name::Redis(name) | Name::RedisFor(name, _) | Name::RedisCount(name) => found.keys.push(key(name)),
+                Name::RedisMine(name) => found.mine_keys.push(key(name)),
+                Name::RedisNodes(name) => found.node_keys.push(key(name)),
+                Name::ZooKeeper(path) => found.paths.push(names::as_path(path, stock_id)),
+                Name::Etcd(prefix) => found.prefixes.push(names::as_path(prefix, stock_id)),
             }
-            _ => None,
-        })
-    }
-
-    /// The keys in the Redis of students' scripts.
-    pub(super) fn mine_keys(&self, ctx: &Ctx) -> Vec<String> {
-        self.select_names(|name| match name {
-            Name::RedisMine(name) => Some(ctx.redis_key(&names::in_redis(name, self.stock_id))),
-            _ => None,
-        })
-    }
-
-    /// The keys on each node of Redlock.
-    pub(super) fn node_keys(&self, ctx: &Ctx) -> Vec<String> {
-        self.select_names(|name| match name {
-            Name::RedisNodes(name) => Some(ctx.redis_key(&names::in_redis(name, self.stock_id))),
-            _ => None,
-        })
-    }
-
-    /// The paths in ZooKeeper.
-    pub(super) fn paths(&self) -> Vec<String> {
-        self.select_names(|name| match name {
-            Name::ZooKeeper(path) => Some(names::as_path(path, self.stock_id)),
-            _ => None,
-        })
-    }
-
-    /// The prefixes of keys in etcd.
-    pub(super) fn prefixes(&self) -> Vec<String> {
-        self.select_names(|name| match name {
-            Name::Etcd(prefix) => Some(names::as_path(prefix, self.stock_id)),
-            _ => None,
-        })
-    }
-
-    /// What `select` makes of each name, without those of which it makes nothing.
-    fn select_names(&self, select: impl Fn(&Name) -> Option<String>) -> Vec<String> {
-        self.names.iter().filter_map(select).collect()
+        }
+        found
     }
 }
 
@@ -204,14 +169,9 @@ fn rw_lock_hold_keys(braced: &str, hash: &[(String, String)]) -> Vec<String> {
         .collect()
 }
 
-/// Converts an error of ZooKeeper: the server is not available.
-pub(crate) fn zookeeper_unavailable(error: Zk) -> Error {
-    Error::Unavailable { server: Server::ZooKeeper.name(), reason: error.to_string() }
-}
-
 /// Deletes these nodes with all that is below them.
 pub(super) async fn delete_nodes(client: &Client, paths: Vec<String>) -> Result<(), Error> {
-    try_join_all(paths.into_iter().map(|path| delete(client, path))).await.map_err(zookeeper_unavailable)?;
+    try_join_all(paths.into_iter().map(|path| delete(client, path))).await.map_err(unavailable)?;
     Ok(())
 }
 

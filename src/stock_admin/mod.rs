@@ -8,18 +8,17 @@ mod clear;
 use crate::{
     ctx::Ctx,
     error::Error,
-    section::{etcd, mysql::is_contended, redis_key},
+    section::{etcd, mysql::is_contended, redis_key, zk_node::unavailable},
     server::Server,
     stock::Store,
 };
 use clear::ProductNames;
 pub use clear::ResetScope;
-pub(crate) use clear::zookeeper_unavailable;
 use futures::future::{join_all, try_join_all};
 use oversell_lock::{mysql::Conn, redis::RedisClient};
 use serde::Serialize;
 use serde_json::json;
-use sqlx::{Executor, FromRow, Row as _, mysql::MySqlRow};
+use sqlx::Executor;
 use std::{
     future::Future,
     sync::atomic::{AtomicI64, Ordering},
@@ -107,18 +106,6 @@ pub struct MySqlStock {
     pub version: i64,
 }
 
-impl<'r> FromRow<'r, MySqlRow> for MySqlStock {
-    fn from_row(row: &'r MySqlRow) -> sqlx::Result<MySqlStock> {
-        Ok(MySqlStock {
-            id: row.try_get("id")?,
-            product_code: row.try_get("product_code")?,
-            stock_code: row.try_get("stock_code")?,
-            count: row.try_get("count")?,
-            version: row.try_get("version")?,
-        })
-    }
-}
-
 /// The key of Redis.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct RedisStock {
@@ -185,35 +172,33 @@ async fn set_and_clear(
     scope: Option<ResetScope<'_>>,
 ) -> Result<Vec<&'static str>, Error> {
     let sets = |store| scope.is_none_or(|scope| scope.store == Some(store));
-    let names = ProductNames::of(scope, stock_id);
-    let (rows, keys, mine_keys, node_keys, paths, prefixes) =
-        (names.row_names(), names.keys(ctx), names.mine_keys(ctx), names.node_keys(ctx), names.paths(), names.prefixes());
+    let names = ProductNames::of(scope, ctx, stock_id);
     let stock = sets(Store::Redis).then(|| redis_key::stock_key(ctx, stock_id));
 
     // Every server is asked before the first one is changed.
     let mut missing = Vec::new();
     let mut conn = None;
-    if sets(Store::MySql) || names.includes_fence() || !rows.is_empty() {
+    if sets(Store::MySql) || names.fence || !names.rows.is_empty() {
         conn = Some(ctx.admin_conn(STEP_TIMEOUT).await?);
     }
-    let on_main: Vec<_> = stock.iter().chain(&keys).cloned().collect();
+    let on_main: Vec<_> = stock.iter().chain(&names.keys).cloned().collect();
     if !on_main.is_empty() {
         probe_writes(&ctx.redis, &on_main).await?;
     }
-    let mut mine = None;
-    if !mine_keys.is_empty() {
-        match probe_writes(&ctx.mine, &mine_keys).await {
-            Ok(()) => mine = Some(ctx.mine.connection()),
+    let mut others = Vec::new();
+    if !names.node_keys.is_empty() {
+        let nodes = writable_nodes(ctx, &names.node_keys, &mut missing).await;
+        others.extend(nodes.into_iter().map(|node| (node, &names.node_keys)));
+    }
+    if !names.mine_keys.is_empty() {
+        match probe_writes(&ctx.mine, &names.mine_keys).await {
+            Ok(()) => others.push((&ctx.mine, &names.mine_keys)),
             Err(_) if scope.is_none() => missing.push(STUDENT_REDIS),
             Err(error) => return Err(error),
         }
     }
-    let mut nodes = Vec::new();
-    if !node_keys.is_empty() {
-        nodes = writable_nodes(ctx, &node_keys, &mut missing).await;
-    }
     let mut zk = None;
-    if !paths.is_empty() {
+    if !names.paths.is_empty() {
         match reachable_zookeeper(ctx).await {
             Ok(there) => zk = Some(there),
             Err(_) if scope.is_none() => missing.push(Server::ZooKeeper.name()),
@@ -221,7 +206,7 @@ async fn set_and_clear(
         }
     }
 
-    let clears_etcd = !prefixes.is_empty() && is_etcd_reachable(ctx, scope, &mut missing).await?;
+    let clears_etcd = !names.prefixes.is_empty() && is_etcd_reachable(ctx, scope, &mut missing).await?;
 
     let mut changed = conn.is_some();
     if let Some(conn) = conn {
@@ -230,7 +215,7 @@ async fn set_and_clear(
             Some(count) => StockRowChange::Set(count),
             None => StockRowChange::Delete,
         };
-        let put = reset_rows(conn, stock_id, stock_row, names.includes_fence(), &rows).await?;
+        let put = reset_rows(conn, stock_id, stock_row, names.fence, &names.rows).await?;
         if stock_id == COUNTED_PRODUCT {
             ctx.local.of::<PutPieces>().mysql.fetch_add(put, Ordering::Relaxed);
         }
@@ -246,18 +231,14 @@ async fn set_and_clear(
         pieces
     });
     let cleared = async {
-        for node in nodes {
-            let mut node = node.connection();
-            let parts = clear::unlock_commands(&mut node, &node_keys).await?;
-            clear::execute(&mut node, &parts, &mut changed).await?;
-        }
-        if let Some(mut mine) = mine {
-            let parts = clear::unlock_commands(&mut mine, &mine_keys).await?;
-            clear::execute(&mut mine, &parts, &mut changed).await?;
+        for (redis, keys) in others {
+            let mut redis = redis.connection();
+            let parts = clear::unlock_commands(&mut redis, keys).await?;
+            clear::execute(&mut redis, &parts, &mut changed).await?;
         }
         if !on_main.is_empty() {
             let mut redis = ctx.redis.connection();
-            let locks = clear::unlock_commands(&mut redis, &keys).await?;
+            let locks = clear::unlock_commands(&mut redis, &names.keys).await?;
             let parts: Vec<_> = stock.into_iter().chain(locks).collect();
             let answers = clear::execute(&mut redis, &parts, &mut changed).await?;
             if let (Some(count), Some(found), COUNTED_PRODUCT) = (count.filter(|_| sets(Store::Redis)), answers.first(), stock_id)
@@ -275,11 +256,11 @@ async fn set_and_clear(
         error => error,
     })?;
     if let Some(zk) = zk {
-        let cleared = within_limit(Server::ZooKeeper, clear::delete_nodes(&zk, paths)).await;
+        let cleared = within_limit(Server::ZooKeeper, clear::delete_nodes(&zk, names.paths)).await;
         cleared.and_then(|done| done).map_err(mark_unknown_outcome)?;
     }
     if clears_etcd {
-        let cleared = try_join_all(prefixes.iter().map(|prefix| etcd::delete_below(ctx, prefix)));
+        let cleared = try_join_all(names.prefixes.iter().map(|prefix| etcd::delete_below(ctx, prefix)));
         within_limit(Server::Etcd, cleared).await.and_then(|done| done).map_err(mark_unknown_outcome)?;
     }
     Ok(missing)
@@ -374,7 +355,7 @@ async fn probe_writes(redis: &RedisClient, keys: &[String]) -> Result<(), Error>
 /// A session of ZooKeeper that has just answered; [`Error::Unavailable`] without an answer in time.
 async fn reachable_zookeeper(ctx: &Ctx) -> Result<Client, Error> {
     let zk = ctx.zk.session()?;
-    within_limit(Server::ZooKeeper, zk.check_stat("/")).await?.map_err(zookeeper_unavailable)?;
+    within_limit(Server::ZooKeeper, zk.check_stat("/")).await?.map_err(unavailable)?;
     Ok(zk)
 }
 
@@ -416,9 +397,9 @@ pub async fn seed(ctx: &Ctx) -> Result<(), Error> {
 async fn read_mysql_stock(ctx: &Ctx, stock_id: i64) -> Result<Option<MySqlStock>, Error> {
     let mut conn = ctx.admin_conn(STEP_TIMEOUT).await?;
     let read = sqlx::query_as(READ_STOCK).bind(stock_id).fetch_optional(&mut *conn);
-    let row = within_limit(Server::MySql, read).await??;
+    let row: Option<(_, _, _, _, _)> = within_limit(Server::MySql, read).await??;
     conn.done();
-    Ok(row)
+    Ok(row.map(|(id, product_code, stock_code, count, version)| MySqlStock { id, product_code, stock_code, count, version }))
 }
 
 /// The stock's key of this product and its pieces, if it exists.
@@ -431,7 +412,6 @@ async fn read_redis_stock(ctx: &Ctx, stock_id: i64) -> Result<RedisStock, Error>
 
 /// Waits for `step` at most [`STEP_TIMEOUT`]; then `server` counts as unavailable.
 async fn within_limit<T>(server: Server, step: impl Future<Output = T>) -> Result<T, Error> {
-    tokio::time::timeout(STEP_TIMEOUT, step)
-        .await
-        .map_err(|_| Error::Unavailable { server: server.name(), reason: "no answer in time".into() })
+    let done = tokio::time::timeout(STEP_TIMEOUT, step).await;
+    done.map_err(|_| Error::unavailable(server, "no answer in time"))
 }

@@ -9,12 +9,7 @@
 //! Next: `compare_and_delete.rs`.
 
 use super::*;
-use crate::{
-    ctx::Ctx,
-    error::Error,
-    replay::play::Play,
-    section::{Deduction, Job, Name, lua},
-};
+use crate::section::lua;
 use redis::Script;
 use std::sync::LazyLock;
 

@@ -7,7 +7,6 @@
 //! Next: `node_types.rs`.
 
 use super::*;
-use oversell_lab::fault::Action;
 
 pub(super) const RACE: Race = Race {
     lessons: &["2.9.nodes", "2.10.4"],

@@ -12,8 +12,6 @@
 //! Next: `paused_session.rs`, in which the holder stands still.
 
 use super::*;
-use oversell_lab::fault::Action;
-use std::time::Duration;
 
 /// Longer than A's lease.
 const STANDSTILL: Duration = Duration::from_secs(4);

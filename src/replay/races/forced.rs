@@ -16,9 +16,7 @@ use crate::{
         demo_layer,
         demo2::{self, LockValue},
     },
-    ctx::Ctx,
-    error::Error,
-    section::{Deduction, Job, LockState, Name},
+    section::LockState,
 };
 use oversell_lock::LockError;
 

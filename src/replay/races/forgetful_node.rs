@@ -9,7 +9,6 @@
 //! Next: `jumping_clock.rs`.
 
 use super::*;
-use oversell_lab::fault::Action;
 
 pub(super) const RACE: Race = Race {
     lessons: &["003.redlock.restart"],

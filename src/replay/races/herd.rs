@@ -10,13 +10,7 @@
 //! Next: `queue_of_nodes.rs`.
 
 use super::*;
-use crate::{
-    classroom::zk_herd::{self, Watch},
-    ctx::Ctx,
-    error::Error,
-    replay::play::Play,
-    section::{Deduction, Job},
-};
+use crate::classroom::zk_herd::{self, Watch};
 
 /// Waiters behind the holder: enough to see a herd.
 const WAITERS: u16 = 50;

@@ -8,11 +8,6 @@
 //! Next: `read_then_write.rs`, the first of all.
 
 use super::*;
-use crate::{
-    ctx::Ctx,
-    error::Error,
-    section::{Deduction, Job, Name},
-};
 use std::num::NonZeroU32;
 
 const LATCH: &str = "latch";

@@ -12,13 +12,7 @@
 //! Next: `jumping_clock.rs`.
 
 use super::*;
-use crate::{
-    ctx::Ctx,
-    error::Error,
-    replay::play::Play,
-    section::{Deduction, Job, Name, lua},
-    stock::{self, Store},
-};
+use crate::{section::lua, stock};
 use futures::future::join_all;
 use redis::Script;
 use std::sync::LazyLock;

@@ -11,13 +11,9 @@
 
 use super::*;
 use crate::{
-    ctx::Ctx,
-    error::Error,
-    replay::play::Play,
-    section::{Deduction, Job, Name, Points, redis_polling},
-    stock::{ReentrantScripts, Store},
+    section::{Points, redis_polling},
+    stock::ReentrantScripts,
 };
-use std::time::Duration;
 use tokio_util::task::AbortOnDropHandle;
 
 /// The name of the lock, that of the strategy `redis-watchdog`.

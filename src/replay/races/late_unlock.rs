@@ -14,11 +14,9 @@
 
 use super::*;
 use crate::{
-    ctx::Ctx,
-    error::Error,
     replay::act::{INITIAL_PIECES, USER_LOCK, place_order, put_voucher_on_sale},
     seckill::voucher,
-    section::{Deduction, Job, backstop::Backstop},
+    section::backstop::Backstop,
 };
 
 /// Orders another voucher under a lock that names no owner.

@@ -15,12 +15,8 @@
 use super::*;
 use crate::{
     classroom::limits::{Bucket, pass_limiter},
-    ctx::Ctx,
-    error::Error,
-    replay::play::Play,
-    section::{Deduction, Job, names},
+    section::names,
 };
-use std::time::Duration;
 
 /// The number of requests of each actor: the tokens of one bucket.
 const REQUESTS: i64 = 10;

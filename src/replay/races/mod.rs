@@ -2,6 +2,7 @@
 
 use super::{
     act::Act,
+    play::Play,
     race::{Anomaly, ExpectedResult, Race, Variant},
     role::{A, B, C},
     step::{
@@ -12,7 +13,13 @@ use super::{
         say,
     },
 };
-use crate::section::Point;
-use oversell_lab::terminal::bilingual::Bilingual;
+use crate::{
+    ctx::Ctx,
+    error::Error,
+    section::{Deduction, Job, Name, Point},
+    stock::Store,
+};
+use oversell_lab::{fault::Action, terminal::bilingual::Bilingual};
+use std::time::Duration;
 
 include!(concat!(env!("OUT_DIR"), "/races.rs"));

@@ -10,14 +10,7 @@
 //! Next: `zk_reentry.rs`.
 
 use super::*;
-use crate::{
-    ctx::Ctx,
-    error::Error,
-    section::{Deduction, Job, Name},
-    stock::{self, Store},
-    stock_admin::zookeeper_unavailable,
-};
-use std::time::Duration;
+use crate::{section::zk_node::unavailable, stock};
 use zookeeper_client::{Acls, CreateMode, Error as Zk};
 
 /// The path of the lock's node, that of the strategy `zk-ephemeral`.
@@ -67,13 +60,13 @@ pub(super) const RACE: Race = Race {
 async fn lock_with_permanent_node(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     let (client, path) = (ctx.zk.session()?, job.zk_path(NODE));
     let [parent, node] = [CreateMode::Container, CreateMode::Persistent].map(|mode| mode.with_acls(Acls::anyone_all()));
-    client.mkdir("/distributed", &parent).await.map_err(zookeeper_unavailable)?;
+    client.mkdir("/distributed", &parent).await.map_err(unavailable)?;
     let owner = job.owner(ctx).to_string();
     loop {
         match client.create(&path, owner.as_bytes(), &node).await {
             Ok(_) => break,
             Err(Zk::NodeExists) => job.reach(Point::Refused).await,
-            Err(error) => return Err(zookeeper_unavailable(error)),
+            Err(error) => return Err(unavailable(error)),
         }
         if job.wait_left().is_zero() {
             return Err(job.timed_out(&path));
@@ -82,6 +75,6 @@ async fn lock_with_permanent_node(ctx: &Ctx, job: &Job) -> Result<Deduction, Err
     }
     let section = stock::find("none").ok_or_else(|| Error::NoStrategy("none".to_owned()))?;
     let outcome = (section.spec.deduct)(ctx, job).await;
-    client.delete(&path, None).await.map_err(zookeeper_unavailable)?;
+    client.delete(&path, None).await.map_err(unavailable)?;
     outcome
 }

@@ -9,11 +9,6 @@
 //! Next: `latch.rs`.
 
 use super::*;
-use crate::{
-    ctx::Ctx,
-    error::Error,
-    section::{Deduction, Job, Name},
-};
 use oversell_lock::LockError;
 
 /// The semaphore's name in Redis.

@@ -12,14 +12,7 @@
 //! Next: `dead_nodes.rs`.
 
 use super::*;
-use crate::{
-    error::Error,
-    replay::{
-        inject::UNPLANNED_FAILOVER_TIMEOUT,
-        play::{Play, poll_until},
-    },
-};
-use oversell_lab::fault::Action;
+use crate::replay::{inject::UNPLANNED_FAILOVER_TIMEOUT, play::poll_until};
 
 pub(super) const RACE: Race = Race {
     lessons: &["2.8", "2.9", "003.master"],

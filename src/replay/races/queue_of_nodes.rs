@@ -8,7 +8,6 @@
 //! Next: `zk_read_write.rs`.
 
 use super::*;
-use crate::replay::play::Play;
 
 pub(super) const RACE: Race = Race {
     lessons: &["3.6"],

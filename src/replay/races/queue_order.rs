@@ -9,7 +9,6 @@
 //! Next: `read_write.rs`.
 
 use super::*;
-use crate::replay::play::Play;
 
 pub(super) const RACE: Race = Race {
     lessons: &["2.10.2"],

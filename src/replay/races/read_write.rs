@@ -9,11 +9,7 @@
 //! Next: `permits.rs`.
 
 use super::*;
-use crate::{
-    ctx::Ctx,
-    error::Error,
-    section::{Deduction, Job, LockState, Name},
-};
+use crate::section::LockState;
 use oversell_lock::{Lock, LockError};
 
 /// The name of the plain lock, which a reset clears.

@@ -8,13 +8,7 @@
 //! Next: `long_job.rs`.
 
 use super::*;
-use crate::{
-    ctx::Ctx,
-    error::Error,
-    replay::play::Play,
-    section::{Deduction, Job, Name, redis_polling},
-    stock::{SetnxWithScript, Store},
-};
+use crate::{section::redis_polling, stock::SetnxWithScript};
 
 /// Notes the holds of the lock by its owner.
 const NOTE_HOLDS: Step = Custom(|play| Box::pin(note_holds(play)));

@@ -12,7 +12,6 @@
 
 use super::row_lock::A_READS_UNDER_ROW_LOCK;
 use super::*;
-use crate::replay::play::Play;
 
 pub(super) const RACE: Race = Race {
     lessons: &["1.7.2.shared"],

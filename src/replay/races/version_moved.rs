@@ -12,7 +12,6 @@
 //! Next: `exec_nil.rs`, the same idea in Redis.
 
 use super::*;
-use crate::replay::play::Play;
 
 pub(super) const RACE: Race = Race {
     lessons: &["1.7.3"],

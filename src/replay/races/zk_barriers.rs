@@ -10,11 +10,6 @@
 //! Next: `zk_counts.rs`.
 
 use super::*;
-use crate::{
-    ctx::Ctx,
-    error::Error,
-    section::{Deduction, Job, Name},
-};
 use std::num::NonZeroU32;
 
 /// The path of the barrier.

@@ -11,12 +11,6 @@
 //! Next: `promoted_replica.rs`.
 
 use super::*;
-use crate::{
-    ctx::Ctx,
-    error::Error,
-    replay::play::Play,
-    section::{Deduction, Job, Name},
-};
 
 const COUNT: &str = "/curator/count";
 /// The names that the acts write, and a reset clears.

@@ -12,12 +12,6 @@
 
 use super::zk_reentry::{A_TAKES_LOCK_TWICE, COUNTED_REENTRY, acquire_again};
 use super::*;
-use crate::{
-    ctx::Ctx,
-    error::Error,
-    section::{Deduction, Job, Name},
-    stock::Store,
-};
 
 const SEMAPHORE_MUTEX: &str = "/curator/semaphore-mutex";
 

@@ -9,12 +9,7 @@
 //! Next: `zk_number_zero.rs`, what the printed locks of ZooKeeper have in common.
 
 use super::*;
-use crate::{
-    ctx::Ctx,
-    error::Error,
-    section::{Deduction, Job, Name},
-    stock::{self, Store, THREAD_LOCAL, reentrant_as_printed, run_locked_as_printed},
-};
+use crate::stock::{self, THREAD_LOCAL, reentrant_as_printed, run_locked_as_printed};
 use std::cell::Cell;
 
 /// The path of the user's lock.

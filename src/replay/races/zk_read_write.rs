@@ -11,14 +11,8 @@
 //! Next: `zk_barriers.rs`.
 
 use super::*;
-use crate::{
-    ctx::Ctx,
-    error::Error,
-    replay::play::Play,
-    section::{Deduction, Job, LockState, Name},
-};
+use crate::section::LockState;
 use oversell_lock::Guard;
-use std::time::Duration;
 
 const LOCK: &str = "/curator/rwlock";
 /// The names that the acts write, and a reset clears.

@@ -10,14 +10,7 @@
 //! Next: `zk_not_reentrant.rs`.
 
 use super::*;
-use crate::{
-    ctx::Ctx,
-    error::Error,
-    section::{Deduction, Job, Name},
-    stock::{self, Store},
-    stock_admin::zookeeper_unavailable,
-};
-use std::time::Duration;
+use crate::{section::zk_node::unavailable, stock};
 use tokio::time::timeout;
 use zookeeper_client::{Acls, CreateMode};
 
@@ -69,11 +62,11 @@ pub(super) const COUNTED_REENTRY: Variant = Variant {
 async fn acquire_twice(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     let (client, path) = (ctx.zk.session()?, job.zk_path(NODE));
     let [parent, node] = [CreateMode::Container, CreateMode::Ephemeral].map(|mode| mode.with_acls(Acls::anyone_all()));
-    client.mkdir("/distributed", &parent).await.map_err(zookeeper_unavailable)?;
-    client.create(&path, job.owner(ctx).to_string().as_bytes(), &node).await.map_err(zookeeper_unavailable)?;
+    client.mkdir("/distributed", &parent).await.map_err(unavailable)?;
+    client.create(&path, job.owner(ctx).to_string().as_bytes(), &node).await.map_err(unavailable)?;
     job.reach(Point::Locked).await;
     let inner = acquire_again(ctx, job, "zk-ephemeral", &path).await;
-    client.delete(&path, None).await.map_err(zookeeper_unavailable)?;
+    client.delete(&path, None).await.map_err(unavailable)?;
     inner
 }
 
