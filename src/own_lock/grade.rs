@@ -109,6 +109,10 @@ enum TrialError {
     Redis(Error),
 }
 
+const fn broken(zh: &'static str, en: &'static str) -> TrialError {
+    TrialError::Broken(Bilingual::of(zh, en))
+}
+
 /// Grades the scripts. It takes about two seconds, and leaves nothing in Redis unless it is cancelled.
 /// Errors: [`Error::Unavailable`] if Redis is down.
 pub async fn grade(ctx: &Ctx, scripts: &Scripts) -> Result<Vec<Grade>, Error> {
@@ -229,27 +233,33 @@ impl Trial {
         Ok(acquired)
     }
 
-    /// Asks until `who` gets the lock, or `within` has passed; then asks once more. Returns whether it got it.
-    async fn acquire_within(&self, who: char, lease: Duration, within: Duration) -> Result<bool, TrialError> {
+    /// Asks until `who` gets the lock, or the tested lease should long have ended. Returns whether it got it.
+    async fn acquire_after_lease(&self, who: char) -> Result<bool, TrialError> {
         let begun = Instant::now();
         loop {
-            let over = begun.elapsed() > within;
-            if self.acquire(who, lease).await? {
-                return Ok(true);
-            }
-            if over {
-                return Ok(false);
+            let is_last = begun.elapsed() > 3 * TESTED_LEASE;
+            let acquired = self.acquire(who, ENDLESS_LEASE).await?;
+            if acquired || is_last {
+                return Ok(acquired);
             }
             sleep(POLL_INTERVAL).await;
         }
     }
 
+    /// `who` asks and gets in; otherwise the lock is broken, as these words say.
+    async fn gets_in(&self, who: char, zh: &'static str, en: &'static str) -> Result<(), TrialError> {
+        self.acquire(who, ENDLESS_LEASE).await?.then_some(()).ok_or(broken(zh, en))
+    }
+
+    /// `who` asks and is refused; otherwise the lock is broken, as these words say.
+    async fn is_refused(&self, who: char, zh: &'static str, en: &'static str) -> Result<(), TrialError> {
+        (!self.acquire(who, ENDLESS_LEASE).await?).then_some(()).ok_or(broken(zh, en))
+    }
+
     /// A takes the free lock; one that refuses A is broken.
     async fn acquire_as_a(&self, lease: Duration) -> Result<(), TrialError> {
-        match self.acquire('A', lease).await? {
-            true => Ok(()),
-            false => Err(TrialError::Broken(FREE_LOCK_REFUSED)),
-        }
+        let acquired = self.acquire('A', lease).await?;
+        acquired.then_some(()).ok_or(broken("锁空着，A 却进不去。", "The lock was free, and A did not get in."))
     }
 
     /// A takes the free lock with the tested lease; without a lease, or with a longer one, the trial is untried.
@@ -262,8 +272,8 @@ impl Trial {
         }
     }
 
-    /// Runs the release script as `who`, whoever holds the lock, and logs what became of it. Returns the script's answer.
-    async fn release(&self, who: char) -> Result<bool, TrialError> {
+    /// Runs the release script as `who`, whoever holds the lock, and logs what became of it.
+    async fn release(&self, who: char) -> Result<(), TrialError> {
         let holder = *self.holder.lock();
         let released = self.run("release", &self.release, who, ENDLESS_LEASE).await?;
         let there = self.remaining_lease_ms().await? != -2;
@@ -285,7 +295,7 @@ impl Trial {
             }
             _ => {}
         }
-        Ok(released)
+        Ok(())
     }
 
     /// Renews the lease for [`TESTED_LEASE`]. Returns whether the script did; `false` without such a script.
@@ -339,14 +349,12 @@ impl Trial {
     }
 }
 
-const FREE_LOCK_REFUSED: Bilingual = Bilingual::of("锁空着，A 却进不去。", "The lock was free, and A did not get in.");
 const NO_LEASE: Bilingual = Bilingual::of("锁没有租约，不会到期：没法试。", "The lock has no lease that could end: not tried.");
 const LEASE_TOO_LONG: Bilingual = Bilingual::of("租约比 ARGV[2] 长：没法试。", "Its lease is longer than ARGV[2]: not tried.");
 /// Why a trial of the lease is untried on a machine that was too slow.
 const STALLED: Bilingual =
     Bilingual::of("这台机器停顿得比租约还久：没法试。", "This machine stood still for longer than the lease: not tried.");
 const SCRIPT_FAILS: Bilingual = Bilingual::of("一段脚本在 Redis 里出错了。", "A script failed in Redis.");
-const B_ENTERED_TOO_SOON: Bilingual = Bilingual::of("A 的锁还在，B 就进去了。", "B got in while the lock was still A's.");
 
 /// Eight owners at once: never two inside, and all get in.
 async fn exclusion(trial: &Trial) -> TrialResult {
@@ -360,10 +368,10 @@ async fn exclusion(trial: &Trial) -> TrialResult {
                     return Ok(());
                 }
                 if last_entry.lock().elapsed() > ENTRY_TIMEOUT {
-                    return Err(TrialError::Broken(Bilingual::of(
+                    return Err(broken(
                         "有 5 秒谁也没有进去：有人解锁之后，别人进不去。",
                         "For 5 s nobody got in: after an unlock others did not get in.",
-                    )));
+                    ));
                 }
                 sleep(Duration::from_millis(1)).await;
             }
@@ -378,7 +386,7 @@ async fn exclusion(trial: &Trial) -> TrialResult {
                     over.cancel();
                     *trial.inside_at_once.lock() = vec![first, second];
                 }
-                return Err(TrialError::Broken(Bilingual::of("两个同时在临界区。", "Two were inside at once.")));
+                return Err(broken("两个同时在临界区。", "Two were inside at once."));
             }
             sleep(TIME_INSIDE).await;
             if over.is_cancelled() {
@@ -401,26 +409,26 @@ async fn holder_dies(trial: &Trial) -> TrialResult {
         Err(TrialError::Untried(NO_LEASE)) => {
             log_death(trial);
             trial.acquire('B', ENDLESS_LEASE).await?;
-            return Err(TrialError::Broken(Bilingual::of(
+            return Err(broken(
                 "A 死了，锁没有租约：B 永远进不去，死锁。",
                 "A died, and its lock has no lease: B never gets in, a deadlock.",
-            )));
+            ));
         }
         began => began?,
     }
     log_death(trial);
     if trial.acquire('B', ENDLESS_LEASE).await? {
         return Err(match begun.elapsed() < TESTED_LEASE {
-            true => TrialError::Broken(B_ENTERED_TOO_SOON),
+            true => broken("A 的锁还在，B 就进去了。", "B got in while the lock was still A's."),
             false => TrialError::Untried(STALLED),
         });
     }
-    match trial.acquire_within('B', ENDLESS_LEASE, 3 * TESTED_LEASE).await? {
+    match trial.acquire_after_lease('B').await? {
         true => Ok(Bilingual::of("A 死了；租约一到期，B 就进去了。", "A died; once its lease had ended, B got in.")),
-        false => Err(TrialError::Broken(Bilingual::of(
+        false => Err(broken(
             "A 死了，租约早该到期，B 还是进不去。",
             "A died, its lease should long have ended, and B does not get in.",
-        ))),
+        )),
     }
 }
 
@@ -433,68 +441,57 @@ fn log_death(trial: &Trial) {
 /// A outlives its lease, B gets in, and then A unlocks: B's lock stays.
 async fn late_release(trial: &Trial) -> TrialResult {
     trial.acquire_tested_lease_as_a().await?;
-    if !trial.acquire_within('B', ENDLESS_LEASE, 3 * TESTED_LEASE).await? {
+    if !trial.acquire_after_lease('B').await? {
         return Err(TrialError::Untried(Bilingual::of(
             "A 的租约早该到期，B 还是进不去：没法试。",
             "A's lease should long have ended, and B does not get in: not tried.",
         )));
     }
     trial.release('A').await?;
-    match trial.acquire('C', ENDLESS_LEASE).await? {
-        false => Ok(Bilingual::of(
-            "A 的租约到期，B 进去了；A 迟到的解锁没有动 B 的锁，C 进不去。",
-            "A's lease ended and B got in; A's late unlock left B's lock alone, and C did not get in.",
-        )),
-        true => Err(TrialError::Broken(Bilingual::of(
+    trial
+        .is_refused(
+            'C',
             "A 的租约到期，B 进去了；A 迟到的解锁删掉了 B 的锁，C 也进去了。",
             "A's lease ended and B got in; A's late unlock deleted B's lock, and C got in too.",
-        ))),
-    }
+        )
+        .await?;
+    Ok(Bilingual::of(
+        "A 的租约到期，B 进去了；A 迟到的解锁没有动 B 的锁，C 进不去。",
+        "A's lease ended and B got in; A's late unlock left B's lock alone, and C did not get in.",
+    ))
 }
 
 /// B unlocks A's lock: it stays.
 async fn foreign_release(trial: &Trial) -> TrialResult {
     trial.acquire_as_a(ENDLESS_LEASE).await?;
     trial.release('B').await?;
-    match trial.acquire('C', ENDLESS_LEASE).await? {
-        false => Ok(Bilingual::of(
-            "A 持有锁，B 去解锁：解不掉，C 进不去。",
-            "B tried to unlock what A holds: it stayed locked, and C did not get in.",
-        )),
-        true => Err(TrialError::Broken(Bilingual::of(
-            "A 持有锁，B 去解锁，解掉了：C 也进去了。",
-            "B unlocked what A holds, and C got in too.",
-        ))),
-    }
+    trial.is_refused('C', "A 持有锁，B 去解锁，解掉了：C 也进去了。", "B unlocked what A holds, and C got in too.").await?;
+    Ok(Bilingual::of(
+        "A 持有锁，B 去解锁：解不掉，C 进不去。",
+        "B tried to unlock what A holds: it stayed locked, and C did not get in.",
+    ))
 }
 
 /// A takes its lock again; only its second unlock frees it.
 async fn re_entry(trial: &Trial) -> TrialResult {
     trial.acquire_as_a(ENDLESS_LEASE).await?;
-    if !trial.acquire('A', ENDLESS_LEASE).await? {
-        return Err(TrialError::Broken(Bilingual::of(
+    trial
+        .gets_in(
+            'A',
             "A 持有锁，再要一次就进不去：它等的是自己。",
             "A holds the lock, and does not get it again: it waits for itself.",
-        )));
-    }
+        )
+        .await?;
     trial.release('A').await?;
-    if trial.acquire('B', ENDLESS_LEASE).await? {
-        return Err(TrialError::Broken(Bilingual::of(
-            "A 进了两次，只解锁一次，B 就进去了。",
-            "A went in twice and unlocked once, and B got in.",
-        )));
-    }
+    trial.is_refused('B', "A 进了两次，只解锁一次，B 就进去了。", "A went in twice and unlocked once, and B got in.").await?;
     trial.release('A').await?;
-    match trial.acquire('B', ENDLESS_LEASE).await? {
-        true => Ok(Bilingual::of(
-            "A 进了两次，解锁两次；第二次之后 B 才进去。",
-            "A went in twice and unlocked twice; only after the second B got in.",
-        )),
-        false => Err(TrialError::Broken(Bilingual::of(
-            "A 进了两次，解锁两次，B 还是进不去。",
-            "A went in twice and unlocked twice, and B does not get in.",
-        ))),
-    }
+    trial
+        .gets_in('B', "A 进了两次，解锁两次，B 还是进不去。", "A went in twice and unlocked twice, and B does not get in.")
+        .await?;
+    Ok(Bilingual::of(
+        "A 进了两次，解锁两次；第二次之后 B 才进去。",
+        "A went in twice and unlocked twice; only after the second B got in.",
+    ))
 }
 
 /// A works for three leases and renews. B gets in after A's unlock, and then A's renewal is refused.
@@ -508,10 +505,9 @@ async fn long_job(trial: &Trial) -> TrialResult {
         if trial.acquire('B', ENDLESS_LEASE).await? {
             return Err(match may_have_ended(renewed) {
                 true => TrialError::Untried(STALLED),
-                false => TrialError::Broken(Bilingual::of(
-                    "A 还在临界区，租约到期了，B 也进去了。",
-                    "A was still inside when its lease ended, and B got in too.",
-                )),
+                false => {
+                    broken("A 还在临界区，租约到期了，B 也进去了。", "A was still inside when its lease ended, and B got in too.")
+                }
             });
         }
         if renewed.elapsed() >= TESTED_LEASE / 3 {
@@ -525,12 +521,7 @@ async fn long_job(trial: &Trial) -> TrialResult {
         sleep(POLL_INTERVAL).await;
     }
     trial.release('A').await?;
-    if !trial.acquire('B', ENDLESS_LEASE).await? {
-        return Err(TrialError::Broken(Bilingual::of(
-            "A 做完解锁了，B 还是进不去。",
-            "A was done and unlocked, and B does not get in.",
-        )));
-    }
+    trial.gets_in('B', "A 做完解锁了，B 还是进不去。", "A was done and unlocked, and B does not get in.").await?;
     if may_have_ended(renewed) {
         // The end of the lease may have let B in, instead of the unlock.
         return Err(TrialError::Untried(STALLED));
@@ -540,10 +531,7 @@ async fn long_job(trial: &Trial) -> TrialResult {
             "A 做了三个租约那么久，一直在续期：B 等它解锁才进去；之后 A 再续期，被拒绝。",
             "A worked for three leases and renewed: B got in once A had unlocked, and then A's renewal was refused.",
         )),
-        true => Err(TrialError::Broken(Bilingual::of(
-            "A 早已解锁，却给 B 的锁续了期。",
-            "A had unlocked, and renewed the lease of B's lock.",
-        ))),
+        true => Err(broken("A 早已解锁，却给 B 的锁续了期。", "A had unlocked, and renewed the lease of B's lock.")),
     }
 }
 
@@ -551,25 +539,19 @@ async fn long_job(trial: &Trial) -> TrialResult {
 async fn fairness(trial: &Trial) -> TrialResult {
     trial.acquire_as_a(ENDLESS_LEASE).await?;
     for who in ['B', 'C'] {
-        if trial.acquire(who, ENDLESS_LEASE).await? {
-            return Err(TrialError::Broken(Bilingual::of(
-                "A 的锁还在，别人就进去了。",
-                "Another got in while the lock was still A's.",
-            )));
-        }
+        trial.is_refused(who, "A 的锁还在，别人就进去了。", "Another got in while the lock was still A's.").await?;
     }
     trial.release('A').await?;
-    if trial.acquire('C', ENDLESS_LEASE).await? {
-        return Err(TrialError::Broken(Bilingual::of(
+    trial
+        .is_refused(
+            'C',
             "B 先来，C 后来；A 解锁后 C 碰巧先问，就先进去了。",
             "B came before C; after A's unlock C happened to ask first, and got in first.",
-        )));
-    }
-    match trial.acquire('B', ENDLESS_LEASE).await? {
-        true => Ok(Bilingual::of(
-            "B 先来，C 后来；A 解锁后 C 先问也进不去，先进去的是 B。",
-            "B came before C; after A's unlock C asked first in vain, and B got in first.",
-        )),
-        false => Err(TrialError::Broken(Bilingual::of("A 解锁后，谁也进不去。", "After A's unlock nobody got in."))),
-    }
+        )
+        .await?;
+    trial.gets_in('B', "A 解锁后，谁也进不去。", "After A's unlock nobody got in.").await?;
+    Ok(Bilingual::of(
+        "B 先来，C 后来；A 解锁后 C 先问也进不去，先进去的是 B。",
+        "B came before C; after A's unlock C asked first in vain, and B got in first.",
+    ))
 }
