@@ -8,6 +8,7 @@ use oversell_lock::{Process, redis::Replicas};
 use secrecy::{ExposeSecret, SecretString};
 use serde::{Deserialize, Deserializer};
 use std::{
+    fmt::Display,
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -193,31 +194,28 @@ pub struct Cluster {
     pub members: Vec<String>,
 }
 
+/// The check of a field by garde: it must hold, or the field breaks this rule.
+pub(crate) fn require(holds: bool, rule: impl Display) -> garde::Result {
+    if holds { Ok(()) } else { Err(garde::Error::new(rule.to_string())) }
+}
+
 /// Requires a name and an address, as in `redis-2=10.0.0.2:6379`.
 fn check_name_and_address(member: &str, (): &()) -> garde::Result {
     let parts = member.split_once('=');
     let parts = parts.and_then(|(name, at)| Some((name, at.rsplit_once(':')?)));
-    if parts.is_some_and(|(name, (host, port))| !name.is_empty() && !host.is_empty() && port.parse::<u16>().is_ok()) {
-        return Ok(());
-    }
-    Err(garde::Error::new("not a name and an address, as redis-2=10.0.0.2:6379"))
+    let is_one = parts.is_some_and(|(name, (host, port))| !name.is_empty() && !host.is_empty() && port.parse::<u16>().is_ok());
+    require(is_one, "not a name and an address, as redis-2=10.0.0.2:6379")
 }
 
 /// Requires an address of plain HTTP, or an empty text.
 fn check_empty_or_http(url: &str, (): &()) -> garde::Result {
     let is_one = |url: Uri| url.scheme_str() == Some("http") && url.host().is_some();
-    if url.is_empty() || url.parse().is_ok_and(is_one) {
-        return Ok(());
-    }
-    Err(garde::Error::new("not an address as http://127.0.0.1:8000"))
+    require(url.is_empty() || url.parse().is_ok_and(is_one), "not an address as http://127.0.0.1:8000")
 }
 
 /// Requires that an address begins with `scheme`. The error does not repeat the address, which may contain a password.
 fn require_scheme(scheme: &'static str) -> impl Fn(&SecretString, &()) -> garde::Result {
-    move |url, ()| match url.expose_secret().starts_with(scheme) {
-        true => Ok(()),
-        false => Err(garde::Error::new(format!("not an address that begins with {scheme}"))),
-    }
+    move |url, ()| require(url.expose_secret().starts_with(scheme), format_args!("not an address that begins with {scheme}"))
 }
 
 fn check_empty_or_redis(url: &SecretString, (): &()) -> garde::Result {
@@ -239,18 +237,14 @@ fn require_master_name(sentinels: &[SecretString]) -> impl Fn(&String, &()) -> g
 
 /// Requires a label, or an empty text: the name stands at the beginning of the owners of locks, which servers show.
 fn check_empty_or_label(name: &str, (): &()) -> garde::Result {
-    if name.is_empty() || Process::labelled(name).is_ok() {
-        return Ok(());
-    }
-    Err(garde::Error::new("neither empty nor 1 to 32 letters, digits, -, _ or ."))
+    let is_fine = name.is_empty() || Process::labelled(name).is_ok();
+    require(is_fine, "neither empty nor 1 to 32 letters, digits, -, _ or .")
 }
 
 /// Requires an empty text, or a path of ZooKeeper that begins with `/` and does not end with one.
 fn check_empty_or_chroot(path: &str, (): &()) -> garde::Result {
-    if path.is_empty() || (path.starts_with('/') && !path.ends_with('/')) {
-        return Ok(());
-    }
-    Err(garde::Error::new("neither empty nor a path like /oversell"))
+    let is_fine = path.is_empty() || (path.starts_with('/') && !path.ends_with('/'));
+    require(is_fine, "neither empty nor a path like /oversell")
 }
 
 /// A file that cannot be read, or a setting that is missing, unknown, or out of range. The text names the file, or the setting

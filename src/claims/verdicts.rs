@@ -2,6 +2,7 @@
 //! comes with the program.
 
 use super::{ClaimVerdict, Words, find, lessons};
+use crate::config::require;
 use garde::Validate;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -161,10 +162,7 @@ fn systems_schema() -> Schema {
 
 /// Fails unless a lesson of `GET /course` has this id.
 fn check_lesson_id(id: &str, (): &()) -> garde::Result {
-    match find(id) {
-        Some(_) => Ok(()),
-        None => Err(garde::Error::new(format!("{id} is no lesson of GET /course"))),
-    }
+    require(find(id).is_some(), format_args!("{id} is no lesson of GET /course"))
 }
 
 #[cfg(test)]

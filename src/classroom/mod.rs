@@ -29,7 +29,7 @@ use crate::{
 };
 use oversell_lock::Lock;
 use std::time::Duration;
-use window::{Answer, HoldPermit, LockVisit, WindowAddress, WindowLesson, hold_after_answer, renew_expiry};
+use window::{Answer, LockVisit, WindowAddress, WindowLesson, hold_after_answer, hold_permit, renew_expiry};
 
 /// Every address of every lesson in `windows/`; a lesson has one or more.
 pub fn windows() -> impl Iterator<Item = &'static WindowAddress> {

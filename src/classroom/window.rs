@@ -248,11 +248,6 @@ pub(super) async fn renew_expiry(ctx: &Ctx, name: &str, beside: &str) -> Result<
 /// The most locks that an instance holds after their answers: each is a key or a node, and a task. A class has forty.
 const MAX_HELD_AFTER_ANSWER: usize = 500;
 
-/// The right to hold a lock after the answer.
-pub(super) struct HoldPermit {
-    _permit: OwnedSemaphorePermit,
-}
-
 /// The permits of the locks that are held after their answers.
 struct HoldPermits(Arc<Semaphore>);
 
@@ -262,15 +257,11 @@ impl Default for HoldPermits {
     }
 }
 
-impl HoldPermit {
-    /// Taken before the lock, so that nothing is acquired in vain.
-    /// Errors: [`Error::TooMany`] if the instance holds as many as it may.
-    pub(super) fn acquire(ctx: &Ctx) -> Result<Self, Error> {
-        let permits = Arc::clone(&ctx.local.of::<HoldPermits>().0);
-        let permit = permits.try_acquire_owned();
-        let _permit = permit.map_err(|_| Error::too_many("locks held after their answers", MAX_HELD_AFTER_ANSWER))?;
-        Ok(Self { _permit })
-    }
+/// The right to hold a lock after the answer; taken before the lock, so that nothing is acquired in vain.
+/// Errors: [`Error::TooMany`] if the instance holds as many as it may.
+pub(super) fn hold_permit(ctx: &Ctx) -> Result<OwnedSemaphorePermit, Error> {
+    let permit = Arc::clone(&ctx.local.of::<HoldPermits>().0).try_acquire_owned();
+    permit.map_err(|_| Error::too_many("locks held after their answers", MAX_HELD_AFTER_ANSWER))
 }
 
 /// Enters, and holds a lock beyond the answer, in a task: for `stay`, or until the instance closes; then releases it. If its
@@ -278,7 +269,7 @@ impl HoldPermit {
 pub(super) fn hold_after_answer(
     ctx: &Ctx,
     job: &Job,
-    (guard, permit): (Guard, HoldPermit),
+    (guard, permit): (Guard, OwnedSemaphorePermit),
     stay: Duration,
     end: Option<SystemTime>,
 ) {

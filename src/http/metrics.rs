@@ -16,7 +16,6 @@ use metrics::{
 };
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle, PrometheusRecorder};
 use metrics_process::Collector;
-use parking_lot::RwLock;
 use std::{collections::HashMap, sync::OnceLock, time::Duration};
 
 /// The histograms' upper bounds in seconds, each about four to ten times the previous one; a wait may exceed the last.
@@ -52,7 +51,6 @@ const SOLD_COUNTER: &str = "oversell_sold_total";
 pub(super) struct Metrics {
     recorder: PrometheusRecorder,
     strategies: HashMap<&'static str, OnceLock<StrategyMetrics>>,
-    requests: RwLock<HashMap<(&'static str, StatusCode), Counter>>,
     took: Histogram,
     orders: [Gauge; ORDER_GAUGES.len()],
     stock: [Gauge; 2],
@@ -112,7 +110,6 @@ impl Metrics {
         });
         Self {
             strategies: stock::ALL.iter().map(|strategy| (strategy.slug, OnceLock::new())).collect(),
-            requests: RwLock::default(),
             took,
             orders,
             stock,
@@ -142,14 +139,9 @@ impl Metrics {
             Method::HEAD => "HEAD",
             _ => "other",
         };
-        let key = (method, status);
-        if let Some(counter) = self.requests.read().get(&key) {
-            return counter.increment(1);
-        }
         let status = status.as_u16().to_string();
         let counter = with_local_recorder(&self.recorder, || counter!(HTTP_REQUESTS, "method" => method, "status" => status));
         counter.increment(1);
-        self.requests.write().insert(key, counter);
     }
 
     /// Sets the gauges of orders and stock; unknown values are NaN.

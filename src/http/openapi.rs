@@ -3,10 +3,7 @@
 //! A handler documents what is its own: its success, and what 404 or 409 mean there. What any route of its kind may answer
 //! is named once, in [`REFUSALS`], and [`complete`] refers each operation to it.
 
-use super::{
-    problem::Problem,
-    visitor::{self, VISITOR_HEADER},
-};
+use super::problem::Problem;
 use crate::{classroom::deadlocks, error::Error, replay, seckill, stock};
 use http::Method;
 use serde_json::Value;
@@ -93,9 +90,6 @@ pub(super) fn complete(api: &mut Document) {
                 let RefOr::T(parameter) = parameter else {
                     continue;
                 };
-                if parameter.name == VISITOR_HEADER {
-                    parameter.schema = Some(visitor::id_schema());
-                }
                 if let Some(names) = parameter.description.as_deref().and_then(registry_names) {
                     let one = ObjectBuilder::new().schema_type(Type::String).enum_values(Some(names));
                     parameter.schema = Some(RefOr::T(Schema::Object(one.build())));

@@ -2,6 +2,7 @@
 //! whose behalf.
 
 use super::extract::BoundedInteger;
+use crate::config::require;
 use garde::Validate;
 use serde::{Deserialize, Serialize};
 use unicode_properties::{GeneralCategory as Category, UnicodeGeneralCategory};
@@ -19,7 +20,6 @@ pub(super) type LeaseMs = BoundedInteger<100, 600_000>;
 
 #[derive(Debug, Deserialize, Validate, IntoParams)]
 #[serde(deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
 pub(super) struct ProductQuery {
     /// Which product; 1 without it.
     #[garde(dive)]
@@ -53,12 +53,10 @@ impl Who {
             use Category::{Control, Format, LineSeparator, ParagraphSeparator};
             matches!(c.general_category(), Control | Format | LineSeparator | ParagraphSeparator)
         };
-        if (1..=MAX_NAME_CHARS).contains(&length) && !text.chars().any(is_unseen) {
-            return Ok(());
-        }
-        Err(garde::Error::new(format!(
-            "must have 1 to {MAX_NAME_CHARS} characters, and no control or format characters (as U+202E)"
-        )))
+        require(
+            (1..=MAX_NAME_CHARS).contains(&length) && !text.chars().any(is_unseen),
+            format_args!("must have 1 to {MAX_NAME_CHARS} characters, and no control or format characters (as U+202E)"),
+        )
     }
 }
 
@@ -79,7 +77,6 @@ macro_rules! terms {
         $(#[$meta])*
         #[derive(Debug, serde::Deserialize, garde::Validate, utoipa::IntoParams)]
         #[serde(deny_unknown_fields)]
-        #[into_params(parameter_in = Query)]
         pub(in crate::http) struct $name {
             /// Which product; 1 without it.
             #[garde(dive)]

@@ -8,14 +8,21 @@
 use super::{app::AppState, error::Error};
 use axum::extract::{ConnectInfo, FromRequestParts};
 use http::{HeaderMap, request::Parts};
+use serde_json::json;
 use std::{
     fmt,
     net::{IpAddr, SocketAddr},
     sync::Arc,
 };
-use utoipa::openapi::{ObjectBuilder, RefOr, Schema, Type};
+use utoipa::{
+    IntoParams,
+    openapi::{
+        ObjectBuilder, Required, Type,
+        path::{Parameter, ParameterBuilder, ParameterIn},
+    },
+};
 
-pub(super) const VISITOR_HEADER: &str = "x-visitor";
+const VISITOR_HEADER: &str = "x-visitor";
 
 /// The beginning of the id of a visitor who is known by address only; no id of a browser begins like this.
 const ADDRESS_ID_PREFIX: &str = "at:";
@@ -70,10 +77,14 @@ impl FromRequestParts<AppState> for Visitor {
     }
 }
 
-/// The schema of header `x-visitor`.
-pub(super) fn id_schema() -> RefOr<Schema> {
-    let id = ObjectBuilder::new().schema_type(Type::String).examples([serde_json::json!("6f1c2a0e-8a55-4a0f-9a77-1c2d3e4f5a6b")]);
-    id.pattern(Some(format!("^[A-Za-z0-9-]{{{MIN_ID_LEN},{MAX_ID_LEN}}}$"))).into()
+impl IntoParams for Visitor {
+    fn into_params(_: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
+        let id = ObjectBuilder::new().schema_type(Type::String).examples([json!("6f1c2a0e-8a55-4a0f-9a77-1c2d3e4f5a6b")]);
+        let id = id.pattern(Some(format!("^[A-Za-z0-9-]{{{MIN_ID_LEN},{MAX_ID_LEN}}}$")));
+        let header = ParameterBuilder::new().name(VISITOR_HEADER).parameter_in(ParameterIn::Header);
+        let header = header.description(Some("The visitor; without it, the one of the address"));
+        vec![header.required(Required::False).schema(Some(id)).build()]
+    }
 }
 
 /// The address that has sent a request: the last that a proxy names, since a client writes those before it; else that of the

@@ -140,7 +140,7 @@ impl Probes {
         );
         zookeeper.session_lost_ms = last.session.session_lost_for_ms(ctx.zk.session().ok().map(|client| client.session_id().0));
         if mysql.up {
-            mysql.unfit_tables = ctx.local.of::<LastUnfitTables>().get();
+            mysql.unfit_tables = ctx.local.of::<LastUnfitTables>().0.read().clone();
         }
         let states = Arc::new(States { mysql, redis, zookeeper, etcd });
         last.states = Some((Instant::now(), Arc::clone(&states)));
@@ -246,7 +246,7 @@ async fn probe_mysql(ctx: &Ctx) -> Result<(String, Vec<NamedServer>), Error> {
                 return Err(Error::refused(Server::MySql, others, "found by the probe"));
             }
             let version = unfit.iter().fold(version, |said, table| format!("{said}; {table}"));
-            ctx.local.of::<LastUnfitTables>().set(unfit);
+            *ctx.local.of::<LastUnfitTables>().0.write() = unfit;
             let member = |(at, role)| named_server(&ctx.config.cluster.members, at, role);
             Ok((version, galera_nodes(&node).filter_map(member).collect()))
         }

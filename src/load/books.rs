@@ -8,7 +8,11 @@ use super::history::OutcomeCounts;
 use crate::error::Error;
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::BTreeMap,
+    ops::{Add, Sub},
+    sync::Arc,
+};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
@@ -60,23 +64,21 @@ impl Received {
 
     /// Of two instances together.
     pub fn plus(self, other: Self) -> Self {
-        Self {
-            received: self.received + other.received,
-            sold: self.sold + other.sold,
-            sold_out: self.sold_out + other.sold_out,
-            refused: self.refused + other.refused,
-            unknown: self.unknown + other.unknown,
-        }
+        self.with_each(other, u64::add)
     }
 
     /// What came since `before`, which the same books had then.
     pub fn since(self, before: Self) -> Self {
+        self.with_each(before, u64::sub)
+    }
+
+    fn with_each(self, other: Self, join: fn(u64, u64) -> u64) -> Self {
         Self {
-            received: self.received - before.received,
-            sold: self.sold - before.sold,
-            sold_out: self.sold_out - before.sold_out,
-            refused: self.refused - before.refused,
-            unknown: self.unknown - before.unknown,
+            received: join(self.received, other.received),
+            sold: join(self.sold, other.sold),
+            sold_out: join(self.sold_out, other.sold_out),
+            refused: join(self.refused, other.refused),
+            unknown: join(self.unknown, other.unknown),
         }
     }
 

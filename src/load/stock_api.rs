@@ -75,11 +75,6 @@ impl<'a> StockApi<'a> {
     }
 }
 
-/// Asks for the entries of a registry, at its whole URL.
-pub(super) async fn entries(url: &str) -> Result<Vec<RegistryEntry>, Failure> {
-    read(url).await
-}
-
 /// The size of the answer at a path; `None` if no answer comes, or its status is not 2xx.
 pub(super) async fn body_size(at: &str, path: &str) -> Option<usize> {
     let answer = get(&format!("{}{path}", without_trailing_slash(at))).await.ok()?;

@@ -2,7 +2,7 @@
 
 use super::{
     plan::ONE_INSTANCE,
-    stock_api::{entries, without_trailing_slash},
+    stock_api::{self, RegistryEntry, without_trailing_slash},
 };
 use oversell_lab::{
     addresses::{ADMIN_TOKEN_VARIABLE, Addresses, LAB_JSON},
@@ -92,7 +92,7 @@ pub async fn check(at: &str, registry: Registry, wanted: &[&str]) -> Result<Vec<
         Registry::Steps => ("voucher-order/strategies", "step"),
     };
     let url = format!("{}/{path}", without_trailing_slash(at));
-    let known = entries(&url).await.map_err(|why| {
+    let known: Vec<RegistryEntry> = stock_api::read(&url).await.map_err(|why| {
         unusable_localized!(
             "{at} 没有应答（{why}）。地址对吗？在实验环境里，`oversell lab fault start nginx`（或实例的名字）重新启动被杀死的；\
              --lab 启动一个自己的实验环境",

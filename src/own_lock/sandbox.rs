@@ -165,18 +165,14 @@ fn tokenize(script: &str) -> Result<Vec<Token<'_>>, String> {
         } else {
             let line = script[..script.len() - rest.len()].matches('\n').count() + 1;
             return Err(format!(
-                "{} in line {line} is not ASCII, which only texts and comments may have",
-                quoted_with_code(first)
+                "U+{:04X} ({}) in line {line} is not ASCII, which only texts and comments may have",
+                u32::from(first),
+                first.escape_debug()
             ));
         };
         rest = rest[length..].trim_start_matches(is_space);
     }
     Ok(tokens)
-}
-
-/// A character with its number, because a space cannot be seen.
-fn quoted_with_code(c: char) -> String {
-    format!("U+{:04X} ({})", u32::from(c), c.escape_debug())
 }
 
 #[cfg(test)]

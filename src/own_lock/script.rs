@@ -8,7 +8,7 @@
 //! Next: `sandbox.rs`, what a script may contain; `bounded.lua`, which runs it; `stock/strategies/mine.rs`, which sells.
 
 use super::{sandbox, visitors};
-use crate::{ctx::Ctx, error::Error};
+use crate::{config::require, ctx::Ctx, error::Error};
 use garde::Validate;
 use oversell_lock::redis::Connection;
 use redis::{RedisResult, Script, Value};
@@ -80,10 +80,7 @@ impl Scripts {
 }
 
 fn check_not_empty(script: &str, _: &()) -> garde::Result {
-    match script.trim().is_empty() {
-        true => Err(garde::Error::new("must not be empty")),
-        false => Ok(()),
-    }
+    require(!script.trim().is_empty(), "must not be empty")
 }
 
 fn check_allowed(script: &str, _: &()) -> garde::Result {

@@ -97,7 +97,8 @@ impl Consumer {
     /// Creates the consumer group if it is missing, then reads and writes until the instance closes; fails if a server does.
     /// Each read resets `pause`.
     async fn consume(&self, pause: &mut Duration) -> Result<(), Error> {
-        let mut redis = self.open_connection().await?;
+        // Its own, since a blocking read would delay others.
+        let mut redis = self.ctx.redis.own_connection().await?;
         let client: i64 = redis::cmd("CLIENT").arg("ID").query_async(&mut redis).await?;
         let (orders, mut last_look) = (self.ctx.redis_key(stream::ORDERS_STREAM), None::<Instant>);
         match redis.xgroup_create_mkstream(&orders, stream::CONSUMER_GROUP, "0").await {
@@ -132,11 +133,6 @@ impl Consumer {
                 }
             }
         }
-    }
-
-    /// A connection of its own, since a blocking read would delay others.
-    async fn open_connection(&self) -> Result<MultiplexedConnection, Error> {
-        Ok(self.ctx.redis.own_connection().await?)
     }
 
     /// Takes over up to [`MAX_BATCH`] entries that any consumer, this one too, has read and left unsettled for `idle`.
@@ -187,10 +183,9 @@ impl Consumer {
         for entry in entries {
             match self.write_entry(redis, &entry).await? {
                 EntryOutcome::Written => stream::acknowledge_and_delete(&self.ctx, redis, &[entry]).await?,
-                EntryOutcome::Unwritable { reason, gives_back } => {
-                    let voucher = entry.order.as_ref().map(|order| order.voucher_id).ok();
-                    let keys = voucher.map(|id| gives_back.keys(&self.ctx, id));
-                    let keys = keys.unwrap_or_default();
+                EntryOutcome::Unwritable { reason, given_back } => {
+                    let keys = |order: &QueuedOrder| given_back.iter().map(|key| key(&self.ctx, order.voucher_id)).collect();
+                    let keys: Vec<_> = entry.order.as_ref().map(keys).unwrap_or_default();
                     stream::move_to_dead_letters(&self.ctx, redis, &entry, &reason, &keys).await?;
                 }
                 EntryOutcome::RetryLater => {}
@@ -203,22 +198,18 @@ impl Consumer {
     async fn write_entry(&self, redis: &mut MultiplexedConnection, entry: &StreamEntry) -> Result<EntryOutcome, Error> {
         let order = match &entry.order {
             Ok(order) => order,
-            Err(reason) => {
-                return Ok(EntryOutcome::Unwritable { reason: reason.clone(), gives_back: GivesBack::Nothing });
-            }
+            Err(reason) => return Ok(EntryOutcome::Unwritable { reason: reason.clone(), given_back: &[] }),
         };
         Ok(match self.write_until_answered(std::slice::from_ref(order)).await? {
             Ok(()) => EntryOutcome::Written,
             Err(WriteFailure::Duplicate) if write_behind::is_stored(&self.ctx, order).await? => EntryOutcome::Written,
             Err(WriteFailure::Duplicate) => {
-                EntryOutcome::Unwritable { reason: "用户已经购买过一次!".into(), gives_back: GivesBack::Piece }
+                EntryOutcome::Unwritable { reason: "用户已经购买过一次!".into(), given_back: PIECE }
             }
             // MySQL has none left, so one more in Redis could never be sold.
-            Err(WriteFailure::SoldOut) => {
-                EntryOutcome::Unwritable { reason: "库存不足！".into(), gives_back: GivesBack::Nothing }
-            }
+            Err(WriteFailure::SoldOut) => EntryOutcome::Unwritable { reason: "库存不足！".into(), given_back: &[] },
             Err(WriteFailure::Refused(reason)) if self.count_deliveries(redis, entry).await? >= MAX_DELIVERIES => {
-                EntryOutcome::Unwritable { reason, gives_back: GivesBack::PieceAndUser }
+                EntryOutcome::Unwritable { reason, given_back: PIECE_AND_USER }
             }
             Err(WriteFailure::Refused(_) | WriteFailure::Down(_)) => EntryOutcome::RetryLater,
         })
@@ -260,26 +251,13 @@ impl Consumer {
     }
 }
 
-/// What Redis gets back of an order that cannot be written.
-enum GivesBack {
-    Nothing,
-    /// The piece; the user has another order.
-    Piece,
-    /// The piece; the user may order again.
-    PieceAndUser,
-}
+/// The keys of a voucher that get something back of an order that cannot be written.
+type GivenBack = &'static [fn(&Ctx, i64) -> String];
 
-impl GivesBack {
-    /// The key of the voucher, and of its users, as far as they get something back.
-    fn keys(&self, ctx: &Ctx, voucher_id: i64) -> Vec<String> {
-        let stock = || voucher::stock_key(ctx, voucher_id);
-        match self {
-            Self::Nothing => Vec::new(),
-            Self::Piece => vec![stock()],
-            Self::PieceAndUser => vec![stock(), voucher::users_key(ctx, voucher_id)],
-        }
-    }
-}
+/// The piece; the user has another order.
+const PIECE: GivenBack = &[voucher::stock_key];
+/// The piece; the user may order again.
+const PIECE_AND_USER: GivenBack = &[voucher::stock_key, voucher::users_key];
 
 /// What became of an entry that was written alone.
 enum EntryOutcome {
@@ -287,7 +265,7 @@ enum EntryOutcome {
     /// It cannot be written, for this reason.
     Unwritable {
         reason: String,
-        gives_back: GivesBack,
+        given_back: GivenBack,
     },
     /// It stays as it is, and is claimed again.
     RetryLater,

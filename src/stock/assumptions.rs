@@ -41,22 +41,7 @@ impl fmt::Display for UnfitTable {
 
 /// The unfit tables as this instance last saw them.
 #[derive(Debug, Default)]
-pub(crate) struct LastUnfitTables(RwLock<Vec<UnfitTable>>);
-
-impl LastUnfitTables {
-    pub(crate) fn get(&self) -> Vec<UnfitTable> {
-        self.0.read().clone()
-    }
-
-    pub(crate) fn set(&self, tables: Vec<UnfitTable>) {
-        *self.0.write() = tables;
-    }
-
-    /// The first one that is so.
-    pub(super) fn find(&self, is_so: impl Fn(&UnfitTable) -> bool) -> Option<UnfitTable> {
-        self.0.read().iter().find(|table| is_so(table)).cloned()
-    }
-}
+pub(crate) struct LastUnfitTables(pub(crate) RwLock<Vec<UnfitTable>>);
 
 /// Reads which tables of the connection's database have an engine without transactions.
 pub async fn unfit_tables(conn: &mut Conn) -> sqlx::Result<Vec<UnfitTable>> {

@@ -169,7 +169,8 @@ impl Strategy {
         if is_shown {
             job.say(format_args!("来了：{}", self.slug));
         }
-        let outcome = match ctx.local.of::<LastUnfitTables>().find(|table| self.rests_on(table)) {
+        let unfit = ctx.local.of::<LastUnfitTables>().0.read().iter().find(|table| self.rests_on(table)).cloned();
+        let outcome = match unfit {
             Some(unfit) => Err(Error::refused(Server::MySql, unfit.to_string(), "found by the probe")),
             None => (self.spec.deduct)(ctx, job).await,
         };

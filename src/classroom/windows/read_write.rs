@@ -51,7 +51,7 @@ const DEFAULT_LEASE: Duration = Duration::from_secs(10);
 ///
 /// Cancel safety: Dropping it while it waits leaves nothing behind.
 async fn leave_to_lease(ctx: &Ctx, job: &Job, half: impl Lock, text: &str) -> Result<Answer, Error> {
-    let permit = HoldPermit::acquire(ctx)?;
+    let permit = hold_permit(ctx)?;
     let guard = half.acquire(job.wait_left()).await?;
     let end = earliest_lease_end(ctx, job).await?;
     job.say(format_args!("{text}锁。。。。"));

@@ -86,7 +86,7 @@ fn lock(ctx: &Ctx, job: &Job) -> ZkRwLock {
 ///
 /// Cancel safety: Dropping it while it waits leaves nothing behind.
 async fn keep_after_answer(ctx: &Ctx, job: &Job, half: impl Lock, text: &str) -> Result<Answer, Error> {
-    let permit = HoldPermit::acquire(ctx)?;
+    let permit = hold_permit(ctx)?;
     let guard = half.acquire(job.wait_left()).await?;
     job.say(format_args!("{text}锁。。。。"));
     hold_after_answer(ctx, job, (guard, permit), job.request.hold, None);

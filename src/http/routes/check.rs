@@ -19,7 +19,7 @@
 use super::replays;
 use crate::http::routes::prelude::*;
 use crate::{
-    http::{job_summary::JobSummary, terms::Terms, visitor::Visitor},
+    http::{job_summary::JobSummary, terms::Terms},
     own_lock,
     section::Deduction,
     server::Server,
@@ -52,8 +52,7 @@ pub(in crate::http) struct DeductionBody {
 }
 
 /// Takes a piece by the configured strategy.
-#[utoipa::path(method(get, post), path = "/check/lock", tag = "course", params(Terms,
-        ("x-visitor" = Option<String>, Header, description = "The visitor; without it, the one of the address")),
+#[utoipa::path(method(get, post), path = "/check/lock", tag = "course", params(Terms, Visitor),
     responses(
         (status = 200, description = "A piece was taken",
             content((String = "text/plain", example = "验库存并锁库存成功！"), (DeductionBody = "application/json"))),
@@ -71,8 +70,7 @@ pub(in crate::http) async fn by_default(
 
 /// Takes a piece by one strategy; by `mine`, from the visitor's own product, unless another is named.
 #[utoipa::path(method(get, post), path = "/check/lock/{strategy}", tag = "course",
-    params(("strategy" = String, Path, description = "One of `GET /strategies`", example = "version-cas"), Terms,
-        ("x-visitor" = Option<String>, Header, description = "The visitor; without it, the one of the address")),
+    params(("strategy" = String, Path, description = "One of `GET /strategies`", example = "version-cas"), Terms, Visitor),
     responses(
         (status = 200, description = "A piece was taken",
             content((String = "text/plain", example = "验库存并锁库存成功！"), (DeductionBody = "application/json"))),

@@ -8,10 +8,7 @@ use crate::{
         verdicts::{LAST_RUN, Verdicts},
     },
     ctx::Ctx,
-    http::{
-        extract::Admin,
-        kept_verdicts::{self, LastVerdicts},
-    },
+    http::kept_verdicts::{self, LastVerdicts},
 };
 use oversell_lab::{addresses::LAB_JSON, terminal::bilingual::Bilingual};
 use secrecy::ExposeSecret;
@@ -24,7 +21,6 @@ pub(in crate::http) struct Course {
 /// Whether to leave details out.
 #[derive(Debug, Default, Deserialize, Validate, IntoParams)]
 #[serde(deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
 pub(in crate::http) struct DetailQuery {
     /// Less than half of it: without what a student types and why a lesson is not run, which `GET /course/{lesson}` has.
     #[serde(default)]

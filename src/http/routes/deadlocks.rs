@@ -11,7 +11,6 @@ use axum::Json;
 /// How to play it.
 #[derive(Debug, Deserialize, Validate, IntoParams)]
 #[serde(deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
 pub(in crate::http) struct DeadlockQuery {
     /// With the cure.
     #[serde(default)]

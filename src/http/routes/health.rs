@@ -14,7 +14,6 @@ use crate::{
 };
 use axum::{Json, response::Redirect};
 use futures::future::OptionFuture;
-use http::header;
 use std::time::Instant;
 
 /// How long one answer of all instances serves everybody who asks.
@@ -56,7 +55,6 @@ pub(in crate::http) struct Ready {
 
 #[derive(Debug, Deserialize, Validate, IntoParams)]
 #[serde(deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
 pub(in crate::http) struct ReadyQuery {
     /// Whether to ask all instances: a server is then up if one of them reaches it.
     #[serde(default)]

@@ -5,7 +5,6 @@ use crate::http::routes::prelude::*;
 use crate::{
     error::Error as Domain,
     http::{
-        extract::Admin,
         neighbours::{self, RemoteReplay},
         replays::Replays,
     },

@@ -1,17 +1,13 @@
 //! `/seckill/limited`: a limit in each instance, one in all, and none at all, for what nginx limits.
 
+use crate::classroom::limits;
 use crate::http::routes::prelude::*;
-use crate::{
-    classroom::limits,
-    http::terms::{HoldMs, Who},
-};
 use chrono::Utc;
 
 const LET_THROUGH_TEXT: &str = "拿到令牌，进入秒杀";
 
 #[derive(Debug, Deserialize, Validate, IntoParams)]
 #[serde(deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
 pub(in crate::http) struct StayQuery {
     /// How long to stay once let through, in milliseconds: for limits on requests at once.
     #[garde(dive)]

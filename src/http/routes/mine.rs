@@ -3,12 +3,10 @@
 use super::replays::check_replays_and_own_locks_enabled;
 use crate::http::routes::prelude::*;
 use crate::{
-    http::visitor::Visitor,
     own_lock::{self, Grade, Scripts},
     stock,
 };
-use parking_lot::Mutex;
-use std::collections::HashSet;
+use oversell_lock::local::Mutexes;
 use tokio::sync::Semaphore;
 
 /// The most gradings at once, each of which is a load and measures times; others wait.
@@ -41,37 +39,17 @@ pub(in crate::http) struct GradeBody {
     grades: Vec<Grade>,
 }
 
-/// The permits of the gradings at once, for which others wait; a second grading of a visitor is refused.
-pub(in crate::http) struct Grading {
-    places: Arc<Semaphore>,
-    visitors: Mutex<HashSet<Visitor>>,
-}
+/// The permits of the gradings at once, for which others wait.
+pub(in crate::http) struct Grading(Arc<Semaphore>);
 
 impl Default for Grading {
     fn default() -> Self {
-        Self { places: Arc::new(Semaphore::new(MAX_GRADINGS)), visitors: Mutex::default() }
-    }
-}
-
-/// A visitor whose lock is graded or waits for it, until this is dropped.
-struct GradedVisitor(Arc<Grading>, Visitor);
-
-impl GradedVisitor {
-    /// Registers the visitor. Errors: this visitor's lock is being graded, or waits for it.
-    fn of(grading: Arc<Grading>, visitor: Visitor) -> Result<Self, Error> {
-        let is_first = grading.visitors.lock().insert(visitor.clone());
-        is_first.then(|| Self(grading, visitor)).ok_or_else(|| Error::too_many("gradings of one visitor", 1))
-    }
-}
-
-impl Drop for GradedVisitor {
-    fn drop(&mut self) {
-        self.0.visitors.lock().remove(&self.1);
+        Self(Arc::new(Semaphore::new(MAX_GRADINGS)))
     }
 }
 
 /// The scripts with which `/check/lock/mine` sells to this visitor: those that it kept last, at first those of §2.1.
-#[utoipa::path(get, path = "/mine", tag = "replays", params(("x-visitor" = Option<String>, Header, description = "The visitor; without it, the one of the address")),
+#[utoipa::path(get, path = "/mine", tag = "replays", params(Visitor),
     responses(
         (status = 200, description = "The scripts", body = OwnLock),
         (status = 403, description = "Replays are not enabled here"),
@@ -90,7 +68,7 @@ pub(in crate::http) async fn read(visitor: Visitor, State(app): State<AppState>)
 
 /// Keeps the visitor's scripts for all instances. Each must end by itself and touch no key but its own; a script that breaks
 /// a rule is refused by its name, and nothing is kept.
-#[utoipa::path(put, path = "/mine", tag = "replays", request_body = Scripts, params(("x-visitor" = Option<String>, Header, description = "The visitor; without it, the one of the address")),
+#[utoipa::path(put, path = "/mine", tag = "replays", request_body = Scripts, params(Visitor),
     responses(
         (status = 200, description = "They are kept", body = Scripts),
         (status = 403, description = "Replays are not enabled here"),
@@ -106,7 +84,7 @@ pub(in crate::http) async fn store_scripts(
 }
 
 /// Grades the scripts that the visitor keeps, on keys of its own: about two seconds, after those that came before.
-#[utoipa::path(post, path = "/mine/grade", tag = "replays", params(("x-visitor" = Option<String>, Header, description = "The visitor; without it, the one of the address")),
+#[utoipa::path(post, path = "/mine/grade", tag = "replays", params(Visitor),
     responses(
         (status = 200, description = "Each grade, with what was seen; of a failure the race", body = GradeBody),
         (status = 403, description = "Replays are not enabled here"),
@@ -118,14 +96,14 @@ pub(in crate::http) async fn grade(
     InstanceState(grading): InstanceState<Grading>,
 ) -> Result<axum::Json<GradeBody>, Error> {
     check_replays_and_own_locks_enabled(&app)?;
-    let places = Arc::clone(&grading.places);
-    let graded_visitor = GradedVisitor::of(grading, visitor)?;
+    let alone = app.ctx.local.of::<Mutexes<Visitor>>().lock(&visitor, Duration::ZERO).await;
+    let alone = alone.ok_or_else(|| Error::too_many("gradings of one visitor", 1))?;
     // Whoever hangs up here gives the place up.
-    let place = places.acquire_owned().await.map_err(|_| Error::Overloaded("gradings"))?;
+    let place = Arc::clone(&grading.0).acquire_owned().await.map_err(|_| Error::Overloaded("gradings"))?;
     let ctx = app.ctx.clone();
     // In a task of its own: a client that hangs up leaves no keys.
     let graded = app.ctx.tasks.spawn(async move {
-        let (_place, GradedVisitor(_, visitor)) = (place, &graded_visitor);
+        let _until_graded = (place, alone);
         let scripts = stock::current_scripts(&ctx, visitor.id()).await?;
         let grades = own_lock::grade(&ctx, &scripts).await?;
         Ok(axum::Json(GradeBody { scripts, grades }))

@@ -3,13 +3,10 @@
 
 use crate::http::routes::prelude::*;
 use crate::{
-    claims,
     http::{
-        extract::Admin,
         queue::{Place, QueueEntry, millis},
         replays::{ReplayRequest, Replays, VisitorReplay},
         sse,
-        visitor::Visitor,
     },
     replay::{
         self, ActorEvent, Anomaly, ExpectedResult, Log, NextMove, Pace, ReplayEnd, ReplayEvent, Schedule, ServerLanes, SetStops,
@@ -19,10 +16,8 @@ use crate::{
 use async_stream::stream;
 use axum::response::sse::Event;
 use futures::Stream;
-use http::header;
 use oversell_lab::terminal::bilingual::Bilingual;
 use std::sync::atomic::Ordering;
-use uuid::Uuid;
 
 /// Limit of the actors in one instance: more than all visitors' replays have on one of three.
 const MAX_ACTORS: usize = 500;
@@ -41,7 +36,6 @@ pub(in crate::http) struct ReplaysOverview {
 
 #[derive(Debug, Default, Deserialize, Validate, IntoParams)]
 #[serde(deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
 pub(in crate::http) struct ListFilter {
     /// Only the replay of this lesson. All of them are as large as the rest of a first view.
     #[garde(skip)]
@@ -119,7 +113,6 @@ struct ReplayListing {
 /// How a replay is played.
 #[derive(Debug, Default, Deserialize, Validate, IntoParams)]
 #[serde(deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
 pub(in crate::http) struct StartOptions {
     /// Play the cure.
     #[serde(default)]
@@ -156,10 +149,7 @@ pub(in crate::http) struct StartOptions {
 
 /// Refuses a time at any other pace than `timed`.
 fn only_at_timed_pace<T>(pace: Pace) -> impl FnOnce(&Option<T>, &()) -> garde::Result {
-    move |time, ()| match time.is_some() && pace != Pace::Timed {
-        true => Err(garde::Error::new("only at the pace timed")),
-        false => Ok(()),
-    }
+    move |time, ()| require(time.is_none() || pace == Pace::Timed, "only at the pace timed")
 }
 
 impl StartOptions {
@@ -232,7 +222,7 @@ impl ReplayView {
 
 /// Every lesson that has a replay, in the course's order.
 #[utoipa::path(get, path = "/replays", tag = "replays",
-    params(ListFilter, ("x-visitor" = Option<String>, Header, description = "The visitor; without it, the one of the address")),
+    params(ListFilter, Visitor),
     security((), ("admin" = [])), responses((status = 200, description = "The replays", body = ReplaysOverview)))]
 pub(in crate::http) async fn list(
     admin: Result<Admin, Error>,
@@ -288,8 +278,7 @@ pub(in crate::http) async fn list(
 /// Replays the race of a lesson on the real servers, with at most three actors on the real instances. A replay that
 /// breaks servers or stops an instance needs the admin token; so do its steps and its cancellation.
 #[utoipa::path(post, path = "/replays/{replay}", tag = "replays", security((), ("admin" = [])),
-    params(("replay" = String, Path, description = "One of `GET /replays`", example = "2.3"), StartOptions,
-        ("x-visitor" = Option<String>, Header, description = "The visitor; without it, the one of the address")),
+    params(("replay" = String, Path, description = "One of `GET /replays`", example = "2.3"), StartOptions, Visitor),
     responses(
         (status = 202, description = "It has begun, or has a place in the queue", body = ReplayView),
         (status = 403, description = "Replays are not enabled here"),
@@ -326,8 +315,7 @@ pub(in crate::http) async fn start(
 
 /// Lets a replay of the visitor's own, at the pace `step`, go on by one step; an exclusive one takes the admin token too.
 #[utoipa::path(post, path = "/replays/{replay}/step", tag = "replays", security((), ("admin" = [])),
-    params(("replay" = String, Path, description = "The id from `POST /replays/{replay}`"),
-        ("x-visitor" = Option<String>, Header, description = "The visitor; without it, the one of the address")),
+    params(("replay" = String, Path, description = "The id from `POST /replays/{replay}`"), Visitor),
     responses(
         (status = 204, description = "It goes on"),
         (status = 404, description = "There is no such replay"),
@@ -347,7 +335,6 @@ pub(in crate::http) async fn step(
 /// Who makes the next move in a replay at the pace `scheduler`.
 #[derive(Debug, Deserialize, Validate, IntoParams)]
 #[serde(deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
 pub(in crate::http) struct NextMoveQuery {
     /// An actor; or `clock`, which ends all leases; `death`; `failover`.
     #[garde(skip)]
@@ -357,8 +344,7 @@ pub(in crate::http) struct NextMoveQuery {
 
 /// Lets an actor go on to its next stop, at the pace `scheduler`. Does nothing to an actor that runs or has ended.
 #[utoipa::path(post, path = "/replays/{replay}/next", tag = "replays", security((), ("admin" = [])),
-    params(("replay" = String, Path, description = "The id from `POST /replays/{replay}`"), NextMoveQuery,
-        ("x-visitor" = Option<String>, Header, description = "The visitor; without it, the one of the address")),
+    params(("replay" = String, Path, description = "The id from `POST /replays/{replay}`"), NextMoveQuery, Visitor),
     responses(
         (status = 204, description = "It goes on"),
         (status = 404, description = "There is no such replay"),
@@ -378,8 +364,7 @@ pub(in crate::http) async fn next(
 
 /// Cancels a replay: its actors give back what they hold.
 #[utoipa::path(delete, path = "/replays/{replay}", tag = "replays", security((), ("admin" = [])),
-    params(("replay" = String, Path, description = "The id from `POST /replays/{replay}`"),
-        ("x-visitor" = Option<String>, Header, description = "The visitor; without it, the one of the address")),
+    params(("replay" = String, Path, description = "The id from `POST /replays/{replay}`"), Visitor),
     responses(
         (status = 202, description = "It ends now", body = ReplayView),
         (status = 404, description = "There is no such replay"),

@@ -3,22 +3,20 @@
 use crate::http::routes::prelude::*;
 use crate::{
     http::{
-        extract::Admin,
         runs::{
             Runs,
             run::{Progress, RunState, RunUpdate, RunView},
         },
         sse,
-        terms::HoldMs,
-        visitor::{Visitor, origin},
+        visitor::origin,
     },
     load::{ONE_INSTANCE, Plan, THREE_BEHIND_NGINX},
     stock,
 };
 use async_stream::stream;
-use axum::{Extension, extract::ConnectInfo, response::sse::Event};
+use axum::{extract::ConnectInfo, response::sse::Event};
 use futures::Stream;
-use http::{HeaderMap, header};
+use http::HeaderMap;
 use std::net::SocketAddr;
 use tokio::sync::watch;
 
@@ -65,7 +63,7 @@ enum Target {
 
 /// Starts a run of load, on a product of its own that is removed at its end.
 #[utoipa::path(post, path = "/runs", tag = "load", request_body = RunRequest,
-    security((), ("admin" = [])), params(("x-visitor" = Option<String>, Header, description = "The visitor; without it, the one of the address")),
+    security((), ("admin" = [])), params(Visitor),
     responses(
         (status = 202, description = "It has begun, or has a place in the queue: `position`, `starts_in_ms`", body = RunView),
         (status = 404, description = "There is no such strategy"),
@@ -91,7 +89,7 @@ pub(in crate::http) async fn start(
 }
 
 /// The visitor's run that waits or is under way; else the one under way, whosever it is; else the visitor's last one.
-#[utoipa::path(get, path = "/runs/current", tag = "load", params(("x-visitor" = Option<String>, Header, description = "The visitor; without it, the one of the address")),
+#[utoipa::path(get, path = "/runs/current", tag = "load", params(Visitor),
     responses(
         (status = 200, description = "How it stands; once it has ended, its row", body = RunView),
         (status = 204, description = "There was none yet"),
@@ -110,8 +108,7 @@ pub(in crate::http) async fn current(visitor: Visitor, InstanceState(runs): Inst
 
 /// Cancels a run of the visitor's, in the queue or under way; one that has ended stays as it is.
 #[utoipa::path(delete, path = "/runs/{id}", tag = "load", security((), ("admin" = [])),
-    params(("id" = String, Path, description = "From `POST /runs`"),
-        ("x-visitor" = Option<String>, Header, description = "The visitor; without it, the one of the address")),
+    params(("id" = String, Path, description = "From `POST /runs`"), Visitor),
     responses(
         (status = 202, description = "It ends now", body = RunView),
         (status = 404, description = "There is no such run"),

@@ -2,10 +2,7 @@
 
 use crate::http::routes::prelude::*;
 use crate::{
-    http::{
-        extract::Admin,
-        terms::{ProductQuery, StockId},
-    },
+    http::terms::{ProductQuery, StockId},
     stock,
     stock_admin::{self, StockLevels},
 };
@@ -13,7 +10,6 @@ use crate::{
 /// Which product, and of which strategy.
 #[derive(Debug, Deserialize, Validate, IntoParams)]
 #[serde(deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
 pub(in crate::http) struct ResetQuery {
     /// Which product; 1 without it.
     #[garde(dive)]
@@ -28,7 +24,6 @@ pub(in crate::http) struct ResetQuery {
 /// Which product to take away.
 #[derive(Debug, Deserialize, Validate, IntoParams)]
 #[serde(deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
 pub(in crate::http) struct RemovalQuery {
     /// Which product: product 1 is the course's, and stays.
     #[garde(dive)]

@@ -2,12 +2,7 @@
 
 use crate::http::routes::prelude::*;
 use crate::{
-    http::{
-        extract::User,
-        format::text_answer,
-        job_summary::JobSummary,
-        terms::{HoldMs, LeaseMs, WaitMs},
-    },
+    http::{extract::User, format::text_answer, job_summary::JobSummary},
     registry::{RegistryEntry, Text},
     seckill::{
         self, Order, SeckillStep, StepSpec,
@@ -19,7 +14,6 @@ use axum::Json;
 
 #[derive(Debug, Deserialize, Validate, IntoParams)]
 #[serde(deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
 pub(in crate::http) struct OrderQuery {
     /// One of `GET /voucher-order/strategies`; `redis-rlock` without it.
     #[garde(skip)]

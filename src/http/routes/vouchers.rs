@@ -1,15 +1,11 @@
 //! `/voucher`: a voucher of a seckill, and whether its orders are as they must be.
 
 use crate::http::routes::prelude::*;
-use crate::{
-    http::extract::Admin,
-    seckill::{
-        check::{self, OrdersReport, VoucherRecords},
-        voucher::{self, Voucher},
-    },
+use crate::seckill::{
+    check::{self, OrdersReport, VoucherRecords},
+    voucher::{self, Voucher},
 };
 use chrono::{DateTime, Datelike, Utc};
-use http::header;
 use serde::{Deserializer, de::Error as _};
 
 /// The rule for a time, as the answer that refuses one says it.
@@ -112,7 +108,5 @@ fn time<'de, D: Deserializer<'de>>(deserializer: D) -> Result<DateTime<Utc>, D::
 
 /// Requires a time later than `begin`.
 fn later_than(begin: &DateTime<Utc>) -> impl FnOnce(&DateTime<Utc>, &()) -> garde::Result + '_ {
-    move |end, ()| {
-        if end > begin { Ok(()) } else { Err(garde::Error::new("must be later than begin")) }
-    }
+    move |end, ()| require(end > begin, "must be later than begin")
 }

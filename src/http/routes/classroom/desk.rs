@@ -8,20 +8,13 @@
 //! follow it: the page compares the call's id.
 
 use crate::http::routes::prelude::*;
-use crate::{
-    claims,
-    http::{
-        extract::Admin,
-        queue::{Queue, QueueEntry, millis},
-        replays::{Replays, VisitorRace, WatchedReplay},
-        runs::Runs,
-        terms::Who,
-        visitor::Visitor,
-    },
+use crate::http::{
+    queue::{Queue, QueueEntry, millis},
+    replays::{Replays, VisitorRace, WatchedReplay},
+    runs::Runs,
 };
 use parking_lot::Mutex;
 use std::{collections::HashMap, time::Instant};
-use uuid::Uuid;
 
 /// A page that has been silent for this long is closed or hidden: an open one tells every 5 s where it is.
 const LEAVE_TIMEOUT: Duration = Duration::from_secs(15);
@@ -183,7 +176,7 @@ impl Class {
 
 /// Says that a page is open, and which lesson it shows. The answer says where the teacher has called everybody.
 #[utoipa::path(put, path = "/classroom/presence", tag = "classroom", request_body = Presence,
-    params(("x-visitor" = Option<String>, Header, description = "The visitor; without it, the one of the address")),
+    params(Visitor),
     responses(
         (status = 200, description = "It is on the teacher's desk for 15 seconds", body = PresenceAnswer),
         (status = 404, description = "There is no such lesson"),
@@ -202,7 +195,7 @@ pub(in crate::http) async fn mark_present(
 
 /// Who is there, which lesson each shows, their races, and what waits.
 #[utoipa::path(get, path = "/classroom/desk", tag = "classroom", security((), ("admin" = [])),
-    params(("x-visitor" = Option<String>, Header, description = "The visitor; without it, the one of the address")),
+    params(Visitor),
     responses((status = 200, description = "The class", body = DeskView)))]
 pub(in crate::http) async fn desk(
     _: Admin,

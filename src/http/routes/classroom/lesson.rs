@@ -2,11 +2,7 @@
 //! /classroom/events` receive both; nothing else keeps them.
 
 use crate::http::routes::prelude::*;
-use crate::{
-    claims,
-    http::{extract::Admin, terms::Who},
-    visits::VisitEventKind,
-};
+use crate::visits::VisitEventKind;
 
 /// The lesson on show.
 #[derive(Debug, Deserialize, Validate, ToSchema)]
@@ -40,10 +36,7 @@ pub(in crate::http) struct Guess {
 }
 
 fn check_lesson_exists(lesson: &str, (): &()) -> garde::Result {
-    match claims::find(lesson) {
-        Some(_) => Ok(()),
-        None => Err(garde::Error::new("must be a lesson of GET /course")),
-    }
+    require(claims::find(lesson).is_some(), "must be a lesson of GET /course")
 }
 
 /// Sets the lesson on show: phones follow, and guesses begin anew. With `ended`, says that its race has ended.

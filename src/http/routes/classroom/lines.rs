@@ -10,13 +10,7 @@
 //! **What breaks it**: a line that stops the very instance that runs it; in a container, a tool that is not there.
 
 use crate::http::routes::prelude::*;
-use crate::{
-    claims,
-    http::{
-        extract::Admin,
-        routes::{course::placeholders, replays::check_replays_and_own_locks_enabled},
-    },
-};
+use crate::http::routes::{course::placeholders, replays::check_replays_and_own_locks_enabled};
 use oversell_lab::programs::{LINE_TIMEOUT, ShellOutput, run_in_shell, shell_path};
 use tokio::{sync::Semaphore, time::sleep};
 use tokio_util::sync::CancellationToken;

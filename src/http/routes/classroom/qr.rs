@@ -1,7 +1,6 @@
 //! `/classroom/qr.svg`: an address as a QR code, for phones.
 
 use crate::http::routes::prelude::*;
-use http::header;
 use qrcode::{QrCode, render::svg};
 
 /// Limit of the address, in bytes: a longer one gives a code that a phone in the last row cannot read.
@@ -9,7 +8,6 @@ const MAX_URL_BYTES: usize = 200;
 
 #[derive(Debug, Deserialize, Validate, IntoParams)]
 #[serde(deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
 pub(in crate::http) struct Address {
     /// An address that begins with http:// or https://.
     #[garde(custom(check_url))]
@@ -18,10 +16,8 @@ pub(in crate::http) struct Address {
 }
 
 fn check_url(url: &str, (): &()) -> garde::Result {
-    match url.len() <= MAX_URL_BYTES && (url.starts_with("http://") || url.starts_with("https://")) {
-        true => Ok(()),
-        false => Err(garde::Error::new(format!("must begin with http:// or https://, and have at most {MAX_URL_BYTES} bytes"))),
-    }
+    let is_one = url.len() <= MAX_URL_BYTES && (url.starts_with("http://") || url.starts_with("https://"));
+    require(is_one, format_args!("must begin with http:// or https://, and have at most {MAX_URL_BYTES} bytes"))
 }
 
 /// The code as a picture, black on white.

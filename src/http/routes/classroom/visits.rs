@@ -7,10 +7,6 @@
 //! **What breaks it**: they end with this instance, as phones do whose room loses its network.
 
 use crate::http::routes::prelude::*;
-use crate::{
-    claims,
-    http::terms::{HoldMs, LeaseMs, WaitMs, Who},
-};
 use futures::future::join_all;
 use oversell_lab::clients::http_client::{Ask, client};
 use std::{
@@ -19,7 +15,6 @@ use std::{
 };
 use tokio::sync::Semaphore;
 use utoipa::openapi::{ObjectBuilder, Schema, Type};
-use uuid::Uuid;
 
 /// The most visits under way that this instance has sent: enough for four requests with the most names. Each holds a
 /// connection.
@@ -88,12 +83,8 @@ fn one_of_the_visits() -> Schema {
 }
 
 fn check_visit_exists(visit: &str, (): &()) -> garde::Result {
-    let visits = visits();
-    if visits.contains(visit) {
-        return Ok(());
-    }
-    let known: Vec<_> = visits.into_iter().collect();
-    Err(garde::Error::new(format!("must be one of {}", known.join(", "))))
+    let known: Vec<_> = visits().into_iter().collect();
+    require(known.contains(&visit), format_args!("must be one of {}", known.join(", ")))
 }
 
 impl VisitRequest {

@@ -14,7 +14,6 @@ use crate::{
     section::{Job, LockState},
 };
 use axum::{
-    Extension,
     body::Body,
     extract::{FromRequestParts, Request},
     middleware::{Next, from_fn_with_state},
@@ -66,8 +65,7 @@ terms!(
 );
 
 fn check_sku(sku: &str, (): &()) -> garde::Result {
-    let good = (1..=32).contains(&sku.chars().count());
-    if good { Ok(()) } else { Err(garde::Error::new("must have 1 to 32 characters")) }
+    require((1..=32).contains(&sku.chars().count()), "must have 1 to 32 characters")
 }
 
 /// Converts a demo's terms to a job; `now` means not to wait.

@@ -7,7 +7,6 @@ use crate::{
     http::terms::Terms,
     stock::check_product,
 };
-use axum::Extension;
 use utoipa::openapi::{RefOr, path::Operation};
 use utoipa_axum::{router::UtoipaMethodRouter, routes};
 

@@ -8,7 +8,6 @@ use crate::{
     stock::check_product,
 };
 use std::num::NonZeroU32;
-use uuid::Uuid;
 
 terms!(
     /// The members, and the parameters of every lesson.
