@@ -57,6 +57,7 @@ pub mod config;
 mod console;
 pub mod ctx;
 pub mod error;
+mod permits;
 mod redis_pool;
 pub mod registry;
 pub mod replay_log;

@@ -88,27 +88,24 @@ pub enum VisitEventKind {
     Ended,
 }
 
-/// The visits of one instance. Cloning it is cheap.
-#[derive(Debug, Clone)]
-pub struct Visits(Arc<VisitsState>);
-
+/// The visits of one instance.
 #[derive(Debug)]
-struct VisitsState {
+pub struct Visits {
     instance: String,
     recent_events: Mutex<VecDeque<VisitEvent>>,
     sender: broadcast::Sender<VisitEvent>,
 }
 
 impl Visits {
-    pub fn new(instance: &str) -> Self {
+    pub fn new(instance: &str) -> Arc<Self> {
         let (instance, sender) = (instance.to_owned(), broadcast::Sender::new(WATCHER_BUFFER));
-        Self(Arc::new(VisitsState { instance, recent_events: Mutex::default(), sender }))
+        Arc::new(Self { instance, recent_events: Mutex::default(), sender })
     }
 
     /// Begins a visit to this object through this route.
-    pub fn open(&self, actor: Option<String>, key: String, route: &str) -> VisitGuard {
+    pub fn open(self: &Arc<Self>, actor: Option<String>, key: String, route: &str) -> VisitGuard {
         let visit = VisitGuard {
-            visits: self.clone(),
+            visits: Arc::clone(self),
             id: Uuid::new_v4(),
             actor,
             key,
@@ -121,12 +118,12 @@ impl Visits {
 
     /// Reports that the stock was reset and that every lock, latch and barrier was cleared.
     pub fn report_reset(&self) {
-        self.add(VisitEvent::of_instance(&self.0.instance, VisitEventKind::Reset), None);
+        self.add(VisitEvent::of_instance(&self.instance, VisitEventKind::Reset), None);
     }
 
     /// Reports an event that belongs to no visit: a lesson on show, its end, or a guess. `key` is the lesson.
     pub fn report_lesson(&self, event: VisitEventKind, actor: Option<String>, key: String, value: Option<String>) {
-        let of_instance = VisitEvent::of_instance(&self.0.instance, event);
+        let of_instance = VisitEvent::of_instance(&self.instance, event);
         let key = Some(key);
         self.add(VisitEvent { actor, key, value, ..of_instance }, None);
     }
@@ -134,17 +131,17 @@ impl Visits {
     /// The kept events of the last 10 minutes, after one that says that the instance is up, and a receiver of all later
     /// ones.
     pub fn watch(&self) -> (Vec<VisitEvent>, broadcast::Receiver<VisitEvent>) {
-        let recent_events = self.0.recent_events.lock();
-        let up = VisitEvent::of_instance(&self.0.instance, VisitEventKind::Up);
+        let recent_events = self.recent_events.lock();
+        let up = VisitEvent::of_instance(&self.instance, VisitEventKind::Up);
         let oldest = up.t_us.saturating_sub(micros(MAX_EVENT_AGE));
         let young = recent_events.iter().filter(|event| event.t_us >= oldest).cloned();
         // The lock is held, so no event is sent twice or missed in between.
-        (once(up).chain(young).collect(), self.0.sender.subscribe())
+        (once(up).chain(young).collect(), self.sender.subscribe())
     }
 
     /// Keeps an event and sends it to all watchers. Its time is that of this call, or an earlier `end`.
     fn add(&self, event: VisitEvent, end: Option<SystemTime>) {
-        let mut recent_events = self.0.recent_events.lock();
+        let mut recent_events = self.recent_events.lock();
         // The time is taken under the lock, so that events are in order; only a known end may be earlier.
         let t_us = end.map_or(u64::MAX, unix_us).min(now_us());
         let event = VisitEvent { t_us, ..event };
@@ -153,7 +150,7 @@ impl Visits {
         }
         recent_events.push_back(event.clone());
         // Fails without a watcher.
-        drop(self.0.sender.send(event));
+        drop(self.sender.send(event));
     }
 }
 
@@ -168,7 +165,7 @@ impl VisitEvent {
 /// One visit. Dropping it ends the visit.
 #[derive(Debug)]
 pub struct VisitGuard {
-    visits: Visits,
+    visits: Arc<Visits>,
     id: Uuid,
     actor: Option<String>,
     key: String,
@@ -206,7 +203,7 @@ impl VisitGuard {
     /// Adds an event of this visit, with the time now, or `end` if that is earlier.
     fn add_event(&self, event: VisitEventKind, value: Option<String>, end: Option<SystemTime>) {
         let (visit, actor, key) = (Some(self.id), self.actor.clone(), Some(self.key.clone()));
-        let of_instance = VisitEvent::of_instance(&self.visits.0.instance, event);
+        let of_instance = VisitEvent::of_instance(&self.visits.instance, event);
         self.visits.add(VisitEvent { visit, actor, key, value, ..of_instance }, end);
     }
 }

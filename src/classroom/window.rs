@@ -3,6 +3,7 @@
 use crate::{
     ctx::Ctx,
     error::Error,
+    permits::Permits,
     section::{Job, LockState, Name, names},
 };
 use futures::future::BoxFuture;
@@ -10,10 +11,9 @@ use oversell_lock::{Guard, Lock, Owner};
 use serde::Serialize;
 use std::{
     fmt::{self, Write},
-    sync::Arc,
     time::{Duration, SystemTime},
 };
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::OwnedSemaphorePermit;
 use utoipa::ToSchema;
 
 /// A lesson for several browser windows: its addresses, and the names that it writes in the servers, for a reset to clear.
@@ -248,20 +248,11 @@ pub(super) async fn renew_expiry(ctx: &Ctx, name: &str, beside: &str) -> Result<
 /// The most locks that an instance holds after their answers: each is a key or a node, and a task. A class has forty.
 const MAX_HELD_AFTER_ANSWER: usize = 500;
 
-/// The permits of the locks that are held after their answers.
-struct HoldPermits(Arc<Semaphore>);
-
-impl Default for HoldPermits {
-    fn default() -> Self {
-        Self(Arc::new(Semaphore::new(MAX_HELD_AFTER_ANSWER)))
-    }
-}
-
 /// The right to hold a lock after the answer; taken before the lock, so that nothing is acquired in vain.
 /// Errors: [`Error::TooMany`] if the instance holds as many as it may.
 pub(super) fn hold_permit(ctx: &Ctx) -> Result<OwnedSemaphorePermit, Error> {
-    let permit = Arc::clone(&ctx.local.of::<HoldPermits>().0).try_acquire_owned();
-    permit.map_err(|_| Error::too_many("locks held after their answers", MAX_HELD_AFTER_ANSWER))
+    let permit = ctx.local.of::<Permits<Guard, MAX_HELD_AFTER_ANSWER>>().try_take();
+    permit.ok_or_else(|| Error::too_many("locks held after their answers", MAX_HELD_AFTER_ANSWER))
 }
 
 /// Enters, and holds a lock beyond the answer, in a task: for `stay`, or until the instance closes; then releases it. If its

@@ -12,13 +12,14 @@ use super::window::{Answer, LessonDetails};
 use crate::{
     ctx::Ctx,
     error::Error,
+    permits::Permits,
     section::{Job, Name},
     visits::VisitEventKind,
 };
 use oversell_lock::LockError;
 use parking_lot::Mutex;
-use std::{num::NonZeroU32, sync::Arc, time::Duration};
-use tokio::{sync::Semaphore, time::sleep};
+use std::{num::NonZeroU32, time::Duration};
+use tokio::time::sleep;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 /// The path of the double barrier.
@@ -36,16 +37,11 @@ const MAX_MEMBERS: usize = 1000;
 const MAX_STAY: Duration = Duration::from_secs(3600);
 
 /// The members that this instance let in and that have not left by it.
+#[derive(Default)]
 struct Members {
     /// Path and name of each, newest last; its guard ends the task that would take it away.
     inside: Mutex<Vec<(String, String, DropGuard)>>,
-    permits: Arc<Semaphore>,
-}
-
-impl Default for Members {
-    fn default() -> Self {
-        Self { inside: Mutex::default(), permits: Arc::new(Semaphore::new(MAX_MEMBERS)) }
-    }
+    permits: Permits<Self, MAX_MEMBERS>,
 }
 
 impl Members {
@@ -65,8 +61,8 @@ impl Members {
 /// Cancel safety: dropping it takes the member away.
 pub async fn enter(ctx: &Ctx, job: &Job, members: NonZeroU32) -> Result<Answer, Error> {
     let (path, all) = (job.zk_path(ROOM), ctx.local.of::<Members>());
-    let permit = Arc::clone(&all.permits).try_acquire_owned();
-    let permit = permit.map_err(|_| Error::too_many("members of an instance inside double barriers", MAX_MEMBERS))?;
+    let permit = all.permits.try_take();
+    let permit = permit.ok_or_else(|| Error::too_many("members of an instance inside double barriers", MAX_MEMBERS))?;
     job.say(format_args!("来了一位，等够 {members} 位"));
     let room = ctx.zk.double_barrier(&path, members);
     let member = room.enter(job.wait_left()).await?;

@@ -1,7 +1,10 @@
 //! `oversell serve`: one instance, from its configuration to its last answer. Connections are hyper's own: so their number, the time
 //! for a request's head and the time that a client may take to read have limits.
 
-use super::{app::AppState, routes};
+use super::{
+    app::{AppResources, AppState},
+    routes,
+};
 use crate::{
     config::{self, Config},
     ctx::Ctx,
@@ -98,7 +101,7 @@ pub async fn run(args: Args, stopping: CancellationToken) -> Result<(), Failure>
     }
 
     let ctx = Ctx::new(config).map_err(|e| Failure::Unusable(e.to_string()))?;
-    let app = AppState::new(ctx.clone(), stopping.clone()).map_err(|e| Failure::Unusable(e.to_string()))?;
+    let app = AppResources::new(ctx.clone(), stopping.clone()).map_err(|e| Failure::Unusable(e.to_string()))?;
     let background = [tokio::spawn(Arc::clone(&app.server_watch).watch()), tokio::spawn(metrics_upkeep(app.clone()))];
     let consumer = tokio::spawn(instance::write_queued_orders(ctx.clone()));
     tracing::info!("oversell {} listens on {}", ctx.instance, app.own_address());

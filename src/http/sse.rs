@@ -11,7 +11,7 @@ use axum::{
 use futures::{Stream, StreamExt, future::ready, stream};
 use http::HeaderName;
 use serde::Serialize;
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
 /// How often a stream without events sends a sign of life; a reader takes a silent stream for one of an instance that stands
 /// still.
@@ -33,7 +33,7 @@ pub(super) fn failed_event(detail: &str) -> Result<Event, Error> {
 
 /// The response that streams these events until the instance stops.
 pub(super) fn stream_response(app: &AppState, events: impl Stream<Item = Result<Event, Error>> + Send + 'static) -> Response {
-    let Ok(permit) = Arc::clone(&app.streams).try_acquire_owned() else {
+    let Some(permit) = app.streams.try_take() else {
         return HttpError::Overloaded("streams of events").into_response();
     };
     let stopping = app.stopping.clone().cancelled_owned();

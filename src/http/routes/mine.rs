@@ -7,7 +7,6 @@ use crate::{
     stock,
 };
 use oversell_lock::local::Mutexes;
-use tokio::sync::Semaphore;
 
 /// The most gradings at once, each of which is a load and measures times; others wait.
 const MAX_GRADINGS: usize = 2;
@@ -40,13 +39,7 @@ pub(in crate::http) struct GradeBody {
 }
 
 /// The permits of the gradings at once, for which others wait.
-pub(in crate::http) struct Grading(Arc<Semaphore>);
-
-impl Default for Grading {
-    fn default() -> Self {
-        Self(Arc::new(Semaphore::new(MAX_GRADINGS)))
-    }
-}
+type GradingPermits = Permits<GradeBody, MAX_GRADINGS>;
 
 /// The scripts with which `/check/lock/mine` sells to this visitor: those that it kept last, at first those of §2.1.
 #[utoipa::path(get, path = "/mine", tag = "replays", params(Visitor),
@@ -93,13 +86,13 @@ pub(in crate::http) async fn store_scripts(
 pub(in crate::http) async fn grade(
     visitor: Visitor,
     State(app): State<AppState>,
-    InstanceState(grading): InstanceState<Grading>,
+    InstanceState(gradings): InstanceState<GradingPermits>,
 ) -> Result<axum::Json<GradeBody>, Error> {
     check_replays_and_own_locks_enabled(&app)?;
     let alone = app.ctx.local.of::<Mutexes<Visitor>>().lock(&visitor, Duration::ZERO).await;
     let alone = alone.ok_or_else(|| Error::too_many("gradings of one visitor", 1))?;
     // Whoever hangs up here gives the place up.
-    let place = Arc::clone(&grading.0).acquire_owned().await.map_err(|_| Error::Overloaded("gradings"))?;
+    let place = Arc::clone(&gradings.0).acquire_owned().await.map_err(|_| Error::Overloaded("gradings"))?;
     let ctx = app.ctx.clone();
     // In a task of its own: a client that hangs up leaves no keys.
     let graded = app.ctx.tasks.spawn(async move {

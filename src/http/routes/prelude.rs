@@ -12,6 +12,7 @@ pub(super) use crate::{
         terms::{HoldMs, LeaseMs, WaitMs, Who},
         visitor::Visitor,
     },
+    permits::Permits,
 };
 pub(super) use axum::{
     Extension,

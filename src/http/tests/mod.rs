@@ -10,7 +10,11 @@ mod openapi;
 mod replays;
 mod wire;
 
-use super::{app::AppState, middleware::with_middleware, routes::router};
+use super::{
+    app::{AppResources, AppState},
+    middleware::with_middleware,
+    routes::router,
+};
 use crate::{config::Config, ctx::Ctx};
 use axum::{Router, body::Body, response::Response, routing::MethodRouter};
 use http::{HeaderMap, Request, header};
@@ -35,7 +39,7 @@ fn config(overrides: &[(&str, &str)]) -> Config {
 
 fn app(overrides: &[(&str, &str)]) -> AppState {
     let ctx = Ctx::new(config(overrides)).expect("clients");
-    AppState::new(ctx, CancellationToken::new()).expect("an instance")
+    AppResources::new(ctx, CancellationToken::new()).expect("an instance")
 }
 
 fn service(overrides: &[(&str, &str)]) -> Router {

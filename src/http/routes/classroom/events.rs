@@ -13,7 +13,6 @@ use async_stream::stream;
 use axum::response::sse::Event;
 use futures::{Stream, StreamExt, stream::select_all};
 use oversell_lab::clients::http_client::{Ask, client};
-use tokio::sync::Semaphore;
 
 /// Time limit of the connection to another instance; a slow one must not be left out.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
@@ -25,17 +24,11 @@ const MAX_OWN_STREAMS: usize = 3 * MAX_WATCHERS;
 const RETRY_INTERVAL: Duration = Duration::from_millis(500);
 
 /// The permits of the watchers; one for whom none is left is answered 503.
+#[derive(Default)]
 pub(in crate::http) struct Watchers {
-    all: Arc<Semaphore>,
+    all: Permits<Self, MAX_WATCHERS>,
     /// The permits of the streams of this instance's own events, for watchers of any instance.
-    own: Arc<Semaphore>,
-}
-
-impl Default for Watchers {
-    fn default() -> Self {
-        let places = |most| Arc::new(Semaphore::new(most));
-        Self { all: places(MAX_WATCHERS), own: places(MAX_OWN_STREAMS) }
-    }
+    own: Permits<Self, MAX_OWN_STREAMS>,
 }
 
 /// Which visits to watch.
@@ -57,12 +50,11 @@ pub(in crate::http) async fn events(
     InstanceState(watchers): InstanceState<Watchers>,
     Query(whose): Query<WatchQuery>,
 ) -> Result<Response, Error> {
-    let places = match whose.own {
-        true => &watchers.own,
-        false => &watchers.all,
+    let permit = match whose.own {
+        true => watchers.own.try_take(),
+        false => watchers.all.try_take(),
     };
-    let permit = Arc::clone(places).try_acquire_owned();
-    let permit = permit.map_err(|_| Error::Overloaded("watchers of the lessons"))?;
+    let permit = permit.ok_or(Error::Overloaded("watchers of the lessons"))?;
     let instances = &app.ctx.config.cluster.instances;
     let seen = match whose.own || instances.is_empty() {
         true => own(&app).boxed(),

@@ -12,7 +12,7 @@
 use crate::http::routes::prelude::*;
 use crate::http::routes::{course::placeholders, replays::check_replays_and_own_locks_enabled};
 use oversell_lab::programs::{LINE_TIMEOUT, ShellOutput, run_in_shell, shell_path};
-use tokio::{sync::Semaphore, time::sleep};
+use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
 /// Limit of the lines that run at once: each is a shell that may start a JVM (`zkCli.sh`).
@@ -22,14 +22,7 @@ const MAX_RUNNING_LINES: usize = 16;
 const MAX_OUTPUT_BYTES: usize = 16 * 1024;
 
 /// The permits of the lines that run at once; a line for which none is left is answered 503.
-#[derive(Debug)]
-pub(in crate::http) struct LineSlots(Arc<Semaphore>);
-
-impl Default for LineSlots {
-    fn default() -> Self {
-        Self(Arc::new(Semaphore::new(MAX_RUNNING_LINES)))
-    }
-}
+type LinePermits = Permits<LineOutput, MAX_RUNNING_LINES>;
 
 /// The output of a line.
 #[derive(Debug, Serialize, ToSchema)]
@@ -56,7 +49,7 @@ pub(in crate::http) struct LineOutput {
 pub(in crate::http) async fn type_line(
     _: Admin,
     State(app): State<AppState>,
-    InstanceState(slots): InstanceState<LineSlots>,
+    InstanceState(permits): InstanceState<LinePermits>,
     Path((lesson, number)): Path<(String, usize)>,
 ) -> Result<axum::Json<LineOutput>, Error> {
     check_replays_and_own_locks_enabled(&app)?;
@@ -67,8 +60,7 @@ pub(in crate::http) async fn type_line(
     if let Some(start) = lines.iter().find(|line| line.starts_lab()) {
         return Err(Error::OwnLab(start.run.clone()));
     }
-    let place = Arc::clone(&slots.0).try_acquire_owned();
-    let place = place.map_err(|_| Error::Overloaded("typed lines"))?;
+    let place = permits.try_take().ok_or(Error::Overloaded("typed lines"))?;
     let line = placeholders(&app.ctx).fill_line(line);
     // The request waits for this line alone.
     let run = line.run.strip_suffix(" &").unwrap_or(&line.run).to_owned();

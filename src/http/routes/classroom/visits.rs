@@ -13,7 +13,6 @@ use std::{
     collections::BTreeSet,
     sync::atomic::{AtomicUsize, Ordering},
 };
-use tokio::sync::Semaphore;
 use utoipa::openapi::{ObjectBuilder, Schema, Type};
 
 /// The most visits under way that this instance has sent: enough for four requests with the most names. Each holds a
@@ -24,18 +23,12 @@ const MAX_VISITS_UNDER_WAY: usize = 120;
 const LIVE_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// The permits of the visits that this instance sends.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(in crate::http) struct SentVisits {
     /// How many more may be under way.
-    permits: Arc<Semaphore>,
+    permits: Permits<Self, MAX_VISITS_UNDER_WAY>,
     /// Chooses the instances in turn.
     turn: AtomicUsize,
-}
-
-impl Default for SentVisits {
-    fn default() -> Self {
-        Self { permits: Arc::new(Semaphore::new(MAX_VISITS_UNDER_WAY)), turn: AtomicUsize::new(0) }
-    }
 }
 
 /// People to send to a lesson.
@@ -111,8 +104,8 @@ pub(in crate::http) async fn send_visits(
     Json(visits): Json<VisitRequest>,
 ) -> Result<StatusCode, Error> {
     let wanted = u32::try_from(visits.names.len()).unwrap_or(u32::MAX);
-    let mut permits = Arc::clone(&sent.permits).try_acquire_many_owned(wanted).map_err(|_| Error::ClassFull {
-        under_way: MAX_VISITS_UNDER_WAY.saturating_sub(sent.permits.available_permits()),
+    let mut permits = Arc::clone(&sent.permits.0).try_acquire_many_owned(wanted).map_err(|_| Error::ClassFull {
+        under_way: MAX_VISITS_UNDER_WAY.saturating_sub(sent.permits.0.available_permits()),
         most: MAX_VISITS_UNDER_WAY,
     })?;
     let instances = live_instances(&app).await;
