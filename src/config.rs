@@ -304,6 +304,16 @@ impl Config {
         }
     }
 
+    /// The addresses of MySQL's nodes; of a single server one.
+    pub fn mysql_urls(&self) -> &[SecretString] {
+        several_or_one(&self.mysql.urls, &self.mysql.url)
+    }
+
+    /// The addresses of Redlock's nodes: the configured ones, or the main Redis alone.
+    pub fn node_urls(&self) -> &[SecretString] {
+        several_or_one(&self.redis.nodes, &self.redis.url)
+    }
+
     /// The admin token; `None` if the setting is empty: nothing then asks for a token.
     pub fn admin_token(&self) -> Option<SecretString> {
         let token = &self.admin.token;
@@ -314,6 +324,10 @@ impl Config {
     pub fn default_wait(&self) -> Duration {
         Duration::from_millis(self.lock.wait_ms)
     }
+}
+
+fn several_or_one<'a>(several: &'a [SecretString], one: &'a SecretString) -> &'a [SecretString] {
+    if several.is_empty() { std::slice::from_ref(one) } else { several }
 }
 
 /// Reads a list as it is, or a text with commas, as the environment has it: the text's empty parts are left out, and spaces stay.

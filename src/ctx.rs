@@ -76,14 +76,6 @@ pub struct Inner {
     pub closing: CancellationToken,
 }
 
-/// The addresses of MySQL's nodes; of a single server one.
-fn mysql_urls(config: &Config) -> &[SecretString] {
-    match &config.mysql.urls[..] {
-        [] => std::slice::from_ref(&config.mysql.url),
-        urls => urls,
-    }
-}
-
 /// The options of a pool of the servers at these addresses; all pools of the same ones differ in their size only.
 fn mysql_options(urls: &[SecretString], connections: usize, process: &Process) -> MySqlOptions {
     let options = MySqlOptions::of(urls.iter().map(ExposeSecret::expose_secret));
@@ -126,14 +118,6 @@ fn etcd_client(endpoints: &[String], process: &Process) -> Result<Option<EtcdCli
     (!endpoints.is_empty()).then(|| EtcdClient::new(options())).transpose()
 }
 
-/// The addresses of Redlock's nodes: the configured ones, or the main Redis alone.
-fn node_urls(config: &Config) -> &[SecretString] {
-    match &config.redis.nodes[..] {
-        [] => std::slice::from_ref(&config.redis.url),
-        nodes => nodes,
-    }
-}
-
 /// A pool of at most `size` connections to the main Redis, each of which has one user at a time, as WATCH needs it. Connects
 /// to none yet.
 fn redis_pool(config: &Config, redis: &RedisClient, size: usize) -> Result<RedisPool, LockError> {
@@ -153,7 +137,7 @@ impl Ctx {
     /// Errors: [`LockError::Unavailable`] for an invalid address.
     pub fn new(config: Config) -> Result<Self, LockError> {
         let process = Process::labelled(&config.instance())?;
-        let mysql = |connections| mysql_options(mysql_urls(&config), connections, &process);
+        let mysql = |connections| mysql_options(config.mysql_urls(), connections, &process);
         let options = |url: &SecretString| redis_options(&config, url, &process);
         let main = &config.redis.url;
         let redis = RedisClient::new(main_redis_options(&config, &process))?;
@@ -165,7 +149,7 @@ impl Ctx {
             "" => RedisClient::new(main_redis_options(&config, &process))?,
             _ => RedisClient::new(options(&config.redis.mine_url))?,
         };
-        let nodes = node_urls(&config).iter().map(node).collect::<Result<_, _>>()?;
+        let nodes = config.node_urls().iter().map(node).collect::<Result<_, _>>()?;
         let redis_pool = |size| redis_pool(&config, &redis, size);
         let (db, admin_pool, watch) =
             (TablePool::new(mysql(config.mysql.pool))?, TablePool::new(mysql(ADMIN_POOL_SIZE))?, redis_pool(config.redis.pool)?);
@@ -219,7 +203,7 @@ impl Ctx {
     {
         let (config, process) = (&self.config, &self.process);
         let main = || main_redis_options(config, process);
-        let nodes = self.nodes.iter().zip(node_urls(config)).enumerate();
+        let nodes = self.nodes.iter().zip(config.node_urls()).enumerate();
         let nodes = nodes.map(|(n, (node, url))| {
             let options = match config.redis.nodes.is_empty() {
                 true => main(),
@@ -244,7 +228,7 @@ impl Ctx {
     /// caller closes it.
     /// Errors: those of `tap`, and [`LockError::Invalid`] outside a tokio runtime.
     pub(crate) fn with_mysql_over(&self, tap: impl FnMut(&SecretString) -> Result<SecretString, Error>) -> Result<Self, Error> {
-        let urls = mysql_urls(&self.config).iter().map(tap);
+        let urls = self.config.mysql_urls().iter().map(tap);
         let urls = urls.collect::<Result<Vec<_>, _>>()?;
         Ok(Self { db: TablePool::new(mysql_options(&urls, OWN_POOL_SIZE, &self.process))?, ..self.clone() })
     }

@@ -96,16 +96,13 @@ pub(super) fn complete(api: &mut Document) {
                 }
             }
             for (status, response) in &mut operation.responses.responses {
-                if let RefOr::T(response) = response
-                    && let Some(RefOr::T(events)) = response.content.get_mut("text/event-stream")
-                    && let Some(data) = events.schema.take()
-                {
-                    events.schema = Some(event_schema(data).into());
+                let RefOr::T(response) = response else {
+                    continue;
+                };
+                if let Some(RefOr::T(events)) = response.content.get_mut("text/event-stream") {
+                    events.schema = events.schema.take().map(|data| event_schema(data).into());
                 }
-                if let RefOr::T(response) = response
-                    && status.starts_with(['4', '5'])
-                    && response.content.is_empty()
-                {
+                if status.starts_with(['4', '5']) && response.content.is_empty() {
                     set_error_body(status, response);
                 }
             }

@@ -138,9 +138,7 @@ impl Problem {
     pub(super) fn with_known_strategies(self, names: impl Iterator<Item = &'static str>) -> Self {
         Self { strategies: Some(names.collect()), ..self }
     }
-}
 
-impl Problem {
     /// The answer in this form, with `retry-after` if its status is 503 or 429. Only JSON has the request id in its body.
     pub(super) fn render(mut self, format: Format, request_id: &str) -> Response {
         let retry_after = self.retry_after;

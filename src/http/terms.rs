@@ -77,6 +77,7 @@ macro_rules! terms {
         $(#[$meta])*
         #[derive(Debug, serde::Deserialize, garde::Validate, utoipa::IntoParams)]
         #[serde(deny_unknown_fields)]
+        #[into_params(parameter_in = Query)]
         pub(in crate::http) struct $name {
             /// Which product; 1 without it.
             #[garde(dive)]

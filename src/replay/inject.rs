@@ -7,9 +7,8 @@ use super::{
     options::Pace,
     play::{Play, poll_until},
     role::Role,
-    shared_reads::node_name,
 };
-use crate::{error::Error, replay_log::ReplayEvent};
+use crate::{error::Error, replay_log::ReplayEvent, stock_admin::NODES};
 use oversell_lab::fault::Action;
 use std::time::Duration;
 use tokio::time::sleep;
@@ -78,8 +77,8 @@ impl Play {
     /// Delays the answers of all Redis nodes to the role's instance; zero ends the delay.
     pub(super) async fn delay_answers(&self, role: &Role, by: Duration) -> Result<(), Error> {
         let action = if by.is_zero() { Action::Mend } else { Action::Slow };
-        for node in 0..self.ctx.nodes.len() {
-            let link = format!("{}-{}", self.instance_name(role)?, node_name(node));
+        for node in NODES.iter().take(self.ctx.nodes.len()) {
+            let link = format!("{}-{}", self.instance_name(role)?, node);
             let done = self.lab()?.inject_sized(action, &link, by).await;
             done.map_err(|error| Error::replay(format!("{action} {link}: {error}")))?;
         }

@@ -7,9 +7,9 @@ use super::{
     inject::SESSION_TIMEOUT,
     options::STEP_TIMEOUT,
     play::{Play, poll_until},
-    shared_reads::{LockEntry, node_name},
+    shared_reads::LockEntry,
 };
-use crate::error::Error;
+use crate::{error::Error, stock_admin::NODES};
 use oversell_lab::fault::Action;
 use std::time::Duration;
 
@@ -101,8 +101,8 @@ impl Play {
         if forced {
             self.reader.end_leases(Some(node)).await?;
         } else {
-            let member = node_name(node);
-            let done = self.lab()?.inject_sized(Action::Jump, &member, CLOCK_JUMP).await;
+            let member = NODES[node];
+            let done = self.lab()?.inject_sized(Action::Jump, member, CLOCK_JUMP).await;
             done.map_err(|error| Error::replay(format!("jump {member}: {error}")))?;
         }
         self.record_forced(forced);

@@ -4,9 +4,14 @@
 
 use super::actor::ActorHost;
 use crate::{error::Error, section::Point};
-use parking_lot::Mutex;
-use std::{collections::VecDeque, sync::Arc, time::Duration};
-use tokio::{sync::Semaphore, time::timeout};
+use std::{sync::Arc, time::Duration};
+use tokio::{
+    sync::{
+        Mutex,
+        mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel},
+    },
+    time::timeout,
+};
 
 /// Limit of one wait for an actor, a lease or a queue, and the wait of an actor for a lock; a longer wait fails the replay.
 pub(super) const STEP_TIMEOUT: Duration = Duration::from_secs(20);
@@ -110,31 +115,28 @@ pub struct Timing {
 
 /// A queue of a person's requests to go on, at the paces [`Pace::Step`] and [`Pace::Scheduler`]. Clones share it.
 #[derive(Debug, Clone)]
-pub struct MoveRequests(Arc<(Semaphore, Mutex<VecDeque<NextMove>>)>);
+pub struct MoveRequests {
+    sender: UnboundedSender<NextMove>,
+    receiver: Arc<Mutex<UnboundedReceiver<NextMove>>>,
+}
 
 impl Default for MoveRequests {
     fn default() -> Self {
-        Self(Arc::new((Semaphore::new(0), Mutex::default())))
+        let (sender, receiver) = unbounded_channel();
+        Self { sender, receiver: Arc::new(Mutex::new(receiver)) }
     }
 }
 
 impl MoveRequests {
     pub fn request_move(&self, next: NextMove) {
-        let (permits, moves) = &*self.0;
-        moves.lock().push_back(next);
-        permits.add_permits(1);
+        self.sender.send(next).ok();
     }
 
     /// Takes the first request of the person, waiting for it. Fails after [`PERSON_TIMEOUT`]. Dropping it loses none.
     pub(super) async fn wait_for_next(&self) -> Result<NextMove, Error> {
-        let (permits, moves) = &*self.0;
-        let permit = timeout(PERSON_TIMEOUT, permits.acquire()).await;
-        permit
-            .map_err(|_| Error::replay(format!("nobody asked for the next step within {} s", PERSON_TIMEOUT.as_secs())))?
-            .map_err(Error::replay)?
-            .forget();
-        let next = moves.lock().pop_front();
-        next.ok_or_else(|| Error::replay("a step was asked for without an actor (a bug)"))
+        let next = timeout(PERSON_TIMEOUT, async { self.receiver.lock().await.recv().await }).await;
+        let late = |_| Error::replay(format!("nobody asked for the next step within {} s", PERSON_TIMEOUT.as_secs()));
+        next.map_err(late)?.ok_or_else(|| Error::replay("nobody can ask for a step (a bug)"))
     }
 }
 

@@ -62,7 +62,7 @@ pub struct Play {
     pub(super) forced: Mutex<Option<bool>>,
     /// No watchdog renews the lease of a killed holder.
     pub(super) a_holder_was_killed: bool,
-    notes: Vec<String>,
+    pub(super) notes: Vec<String>,
 }
 
 impl Play {
@@ -124,11 +124,6 @@ impl Play {
     /// Adds a note; all notes together must be those that the race expects.
     pub fn add_note(&mut self, what: impl Display) {
         self.notes.push(what.to_string());
-    }
-
-    /// All notes, with spaces between them.
-    pub(super) fn all_notes(&self) -> String {
-        self.notes.join(" ")
     }
 
     /// The retries of all actors that have succeeded, together, as a note: `retries 1`.

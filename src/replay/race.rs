@@ -312,7 +312,7 @@ impl RaceScript {
     pub fn server_lanes(&self, config: &Config) -> ServerLanes {
         let names = self.act.reset_scope().names;
         let lanes = |name: &Name| match name {
-            Name::RedisNodes(_) => config.redis.nodes.len().max(1),
+            Name::RedisNodes(_) => config.node_urls().len(),
             Name::RedisCount(_) | Name::Fence => 0,
             _ => 1,
         };

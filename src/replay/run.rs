@@ -147,7 +147,7 @@ impl RaceScript {
             sold,
             gone: left.map_or(0, |left| self.pieces - left),
             inside,
-            notes: play.all_notes(),
+            notes: play.notes.join(" "),
             as_meant: false,
             forced: *play.forced.lock(),
         };

@@ -6,7 +6,7 @@
 //!
 //! Next: `observer.rs`.
 
-use crate::{ctx::Ctx, error::Error, section::names, server::Server};
+use crate::{ctx::Ctx, error::Error, section::names, server::Server, stock_admin::NODES};
 use futures::future::{BoxFuture, join_all};
 use oversell_lock::redis::Connection;
 use parking_lot::Mutex;
@@ -72,7 +72,7 @@ impl LockEntry {
 
     /// Puts the name of the node before the key: `redis-2 redLock:7`.
     pub(super) fn on_node(self, n: usize) -> Self {
-        Self { key: format!("{} {}", node_name(n), self.key), ..self }
+        Self { key: format!("{} {}", NODES[n], self.key), ..self }
     }
 
     /// Whether the lock never ends by itself, though its server has leases.
@@ -83,14 +83,6 @@ impl LockEntry {
     /// Whether both are the same hold, seen at different times.
     pub(super) fn is_same_hold(&self, other: &Self) -> bool {
         self.key == other.key && self.owner == other.owner
-    }
-}
-
-/// The lab's name of a Redis node: `redis`, `redis-2` …
-pub(super) fn node_name(n: usize) -> String {
-    match n {
-        0 => "redis".to_owned(),
-        n => format!("redis-{}", n + 1),
     }
 }
 

@@ -15,6 +15,7 @@ pub(crate) mod names;
 mod observation;
 pub(crate) mod points;
 pub(crate) mod poll;
+pub(crate) mod product;
 pub(crate) mod redis_key;
 pub(crate) mod redis_polling;
 mod redis_tap;

@@ -110,28 +110,23 @@ impl Connection {
             return;
         }
         for packet in self.to_client.add(bytes) {
-            let answer = match self.unanswered.take() {
+            match self.unanswered.take() {
                 Some(Command::Prepare(statement)) => {
                     self.prepared.extend(statement_number(&packet.content).map(|number| (number, statement)));
-                    continue;
                 }
                 Some(Command::Execute { line, is_reported }) => match Answer::read(&packet) {
-                    Some(answer) => (line, is_reported, answer),
-                    None => {
-                        self.unanswered = Some(Command::Execute { line, is_reported });
-                        continue;
-                    }
+                    Some(answer) => polls.report(line, is_reported, &answer, points),
+                    None => self.unanswered = Some(Command::Execute { line, is_reported }),
                 },
-                None => continue,
-            };
-            polls.report(answer, points);
+                None => {}
+            }
         }
     }
 }
 
 impl Polls {
     /// Reports the answer to a statement, unless it changed nothing and had the same answer before.
-    fn report(&mut self, (line, is_reported, answer): (String, bool, Answer), points: &Points) {
+    fn report(&mut self, line: String, is_reported: bool, answer: &Answer, points: &Points) {
         let text = answer.to_string();
         if self.0.get(&line) == Some(&text) {
             return;
@@ -141,7 +136,7 @@ impl Polls {
         }
         points.report_answer(&line, &text);
         match answer {
-            Answer::Done { rows } if rows > 0 => self.0.clear(),
+            Answer::Done { rows } if *rows > 0 => self.0.clear(),
             _ => drop(self.0.insert(line, text)),
         }
     }

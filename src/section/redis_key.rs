@@ -4,7 +4,7 @@ use crate::{
     ctx::Ctx,
     error::Error,
     redis_pool::ExclusiveConnection,
-    section::{names, session::Session},
+    section::{names, product::check_product},
     server::Server,
 };
 use deadpool::managed::{PoolError, Timeouts};
@@ -14,10 +14,6 @@ use tokio::time::timeout;
 
 /// The key of product 1's stock, without the configured prefix.
 const KEY: &str = "stock";
-const PRODUCT_EXISTS: &str = "SELECT id FROM db_stock WHERE id = ?";
-
-/// Time limit of the query to MySQL: a strategy that sells from Redis needs MySQL only here.
-const MYSQL_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The key of the stock of this product, with the configured prefix.
 pub(crate) fn stock_key(ctx: &Ctx, stock_id: i64) -> String {
@@ -49,21 +45,7 @@ pub(crate) fn classify_write<T>(result: Result<T, RedisError>, sent: bool) -> Re
 /// The error for a missing key: [`Error::NoStock`] if the product has a row in MySQL (product 1 always has), else
 /// [`Error::NoProduct`]; if MySQL does not tell, its own error.
 pub(crate) async fn missing_key_error(ctx: &Ctx, stock_id: i64) -> Error {
-    if stock_id == 1 {
-        return Error::NoStock(stock_id);
-    }
-    let made = async {
-        let mut conn = ctx.mysql(MYSQL_TIMEOUT).await?;
-        let made = sqlx::query_scalar::<_, i64>(PRODUCT_EXISTS).bind(stock_id);
-        let made = Session::of(&conn).bounded(MYSQL_TIMEOUT, made.fetch_optional(&mut *conn)).await?;
-        conn.done();
-        Ok(made.is_some())
-    };
-    match made.await {
-        Ok(true) => Error::NoStock(stock_id),
-        Ok(false) => Error::NoProduct(stock_id),
-        Err(error) => error,
-    }
+    check_product(ctx, stock_id).await.err().unwrap_or(Error::NoStock(stock_id))
 }
 
 #[cfg(test)]

@@ -10,7 +10,6 @@
 pub mod assumptions;
 mod fenced;
 mod merged;
-mod product;
 mod retried;
 
 /// Each file of `strategies/`.
@@ -33,9 +32,9 @@ use serde::Serialize;
 use std::{fmt, future::Future, sync::LazyLock, time::Duration};
 use utoipa::ToSchema;
 
+pub use crate::section::product::{check_product, check_product_was_there};
 pub(crate) use assumptions::LastUnfitTables;
 use assumptions::UnfitTable;
-pub use product::{check_product, check_product_was_there};
 pub use strategies::mine::stages;
 pub(crate) use strategies::{
     mine::current_scripts,

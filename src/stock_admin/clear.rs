@@ -71,16 +71,6 @@ impl ProductNames {
     }
 }
 
-/// Asks Redis whether it would change these keys, by writes beside them, in the same slots, that change nothing. Fails if not.
-pub(super) async fn probe_writes(node: &mut Connection, keys: &[String]) -> RedisResult<()> {
-    let mut ask = redis::pipe();
-    for key in keys {
-        // Unlike UNLINK, this is refused if memory is full, as a transaction is.
-        ask.setrange(format!("{}:nothing", names::in_braces(key)), 0, "");
-    }
-    ask.exec_async(node).await
-}
-
 /// Executes all parts in one transaction. A Redis Cluster refuses parts in several slots; then each part is a transaction of
 /// its own, in order. Sets `changed` once a part was executed, also if a later one fails. Returns the answers.
 pub(super) async fn execute(node: &mut Connection, parts: &[Pipeline], changed: &mut bool) -> RedisResult<Vec<Value>> {

@@ -8,7 +8,7 @@ mod clear;
 use crate::{
     ctx::Ctx,
     error::Error,
-    section::{etcd, mysql::is_contended, redis_key, zk_node::unavailable},
+    section::{etcd, mysql::is_contended, names, redis_key, zk_node::unavailable},
     server::Server,
     stock::Store,
 };
@@ -346,10 +346,14 @@ async fn reset_rows(
     Ok(put)
 }
 
-/// Asks this Redis whether it would change these keys.
+/// Asks Redis whether it would change these keys, by writes beside them, in the same slots, that change nothing. Fails if not.
 async fn probe_writes(redis: &RedisClient, keys: &[String]) -> Result<(), Error> {
-    let asked = async { clear::probe_writes(&mut redis.connection(), keys).await };
-    Ok(within_limit(Server::Redis, asked).await??)
+    let mut ask = redis::pipe();
+    for key in keys {
+        // Unlike UNLINK, this is refused if memory is full, as a transaction is.
+        ask.setrange(format!("{}:nothing", names::in_braces(key)), 0, "");
+    }
+    Ok(within_limit(Server::Redis, ask.exec_async(&mut redis.connection())).await??)
 }
 
 /// A session of ZooKeeper that has just answered; [`Error::Unavailable`] without an answer in time.

@@ -111,10 +111,7 @@ pub(in crate::http) async fn store_verdicts(
 /// The addresses of this cluster's servers, and the command of its faults, for the typed lines.
 pub(super) fn placeholders(ctx: &Ctx) -> Placeholders {
     let config = &ctx.config;
-    let redis: Vec<_> = match &config.redis.nodes[..] {
-        [] => vec![config.redis.url.expose_secret()],
-        nodes => nodes.iter().map(ExposeSecret::expose_secret).collect(),
-    };
+    let redis: Vec<_> = config.node_urls().iter().map(ExposeSecret::expose_secret).collect();
     let (cluster, mysql) = (&config.cluster, config.mysql.url.expose_secret());
     let all = Placeholders::new(&cluster.http, &cluster.instances, mysql, &redis, &config.zookeeper.connect);
     match &*config.replays.lab_json {

@@ -22,23 +22,44 @@ use http::request::Parts;
 use oversell_lock::tower::{LockKey, LockLayer, Refusal};
 use utoipa_axum::{router::UtoipaMethodRouter, routes};
 
-terms!(
+/// Converts a demo's terms to a job; `now` means not to wait.
+trait IntoJob {
+    /// A job with `wait` as its default wait, and the demos' time of work as its default stay.
+    fn into_job(self, wait: Duration) -> Job;
+}
+
+/// As [`terms!`], with `now`.
+macro_rules! demo_terms {
+    ($(#[$meta:meta])* $name:ident { $($fields:tt)* }) => {
+        terms!($(#[$meta])* $name {
+            /// Not to wait: 409 where another has the lock.
+            #[garde(skip)]
+            #[param(inline)]
+            now: Option<bool>,
+            $($fields)*
+        });
+
+        impl IntoJob for $name {
+            fn into_job(self, wait: Duration) -> Job {
+                let mut job = self.job(wait, WORK_TIME);
+                if self.now == Some(true) {
+                    job.request.wait = Duration::ZERO;
+                }
+                job
+            }
+        }
+    };
+}
+
+demo_terms!(
     /// The parameters of `/demo1` and `/demo3`.
     DemoTerms {
-        /// Not to wait: 409 where another has the lock.
-        #[garde(skip)]
-        #[param(inline)]
-        now: Option<bool>,
     }
 );
 
-terms!(
+demo_terms!(
     /// The parameters of `/demo2`.
     Demo2Terms {
-        /// Not to wait: 409 where another has the lock.
-        #[garde(skip)]
-        #[param(inline)]
-        now: Option<bool>,
         /// The value in the key: `thread` without it.
         #[garde(skip)]
         #[param(inline)]
@@ -46,14 +67,10 @@ terms!(
     }
 );
 
-terms!(
+demo_terms!(
     /// The parameters of `/demo4`.
     #[expect(non_snake_case, reason = "the text's own name of a parameter")]
     Demo4Terms {
-        /// Not to wait: 409 where another has the lock.
-        #[garde(skip)]
-        #[param(inline)]
-        now: Option<bool>,
         #[garde(dive)]
         #[param(inline)]
         whId: BoundedInteger<0, { i32::MAX as i64 }>,
@@ -67,28 +84,6 @@ terms!(
 fn check_sku(sku: &str, (): &()) -> garde::Result {
     require((1..=32).contains(&sku.chars().count()), "must have 1 to 32 characters")
 }
-
-/// Converts a demo's terms to a job; `now` means not to wait.
-trait IntoJob {
-    /// A job with `wait` as its default wait, and the demos' time of work as its default stay.
-    fn into_job(self, wait: Duration) -> Job;
-}
-
-macro_rules! into_job {
-    ($($terms:ty),*) => {
-        $(impl IntoJob for $terms {
-            fn into_job(self, wait: Duration) -> Job {
-                let mut job = self.job(wait, WORK_TIME);
-                if self.now == Some(true) {
-                    job.request.wait = Duration::ZERO;
-                }
-                job
-            }
-        })*
-    };
-}
-
-into_job!(DemoTerms, Demo2Terms, Demo4Terms);
 
 /// Takes the lock in its own code, works for five seconds, deletes the lock.
 #[utoipa::path(get, path = "/demo1", tag = "course", params(DemoTerms),
