@@ -20,6 +20,7 @@ pub(super) type LeaseMs = BoundedInteger<100, 600_000>;
 
 #[derive(Debug, Deserialize, Validate, IntoParams)]
 #[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
 pub(super) struct ProductQuery {
     /// Which product; 1 without it.
     #[garde(dive)]

@@ -21,6 +21,7 @@ pub(in crate::http) struct Course {
 /// Whether to leave details out.
 #[derive(Debug, Default, Deserialize, Validate, IntoParams)]
 #[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
 pub(in crate::http) struct DetailQuery {
     /// Less than half of it: without what a student types and why a lesson is not run, which `GET /course/{lesson}` has.
     #[serde(default)]

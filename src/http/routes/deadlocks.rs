@@ -11,6 +11,7 @@ use axum::Json;
 /// How to play it.
 #[derive(Debug, Deserialize, Validate, IntoParams)]
 #[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
 pub(in crate::http) struct DeadlockQuery {
     /// With the cure.
     #[serde(default)]

@@ -55,6 +55,7 @@ pub(in crate::http) struct Ready {
 
 #[derive(Debug, Deserialize, Validate, IntoParams)]
 #[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
 pub(in crate::http) struct ReadyQuery {
     /// Whether to ask all instances: a server is then up if one of them reaches it.
     #[serde(default)]

@@ -12,6 +12,7 @@ const MAX_PREFIX_LEN: usize = 32;
 
 #[derive(Debug, Deserialize, Validate, IntoParams)]
 #[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
 pub(in crate::http) struct BatchQuery {
     /// How many, by one command; they follow each other. With it JSON is a list.
     #[garde(dive)]

@@ -8,6 +8,7 @@ const LET_THROUGH_TEXT: &str = "拿到令牌，进入秒杀";
 
 #[derive(Debug, Deserialize, Validate, IntoParams)]
 #[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
 pub(in crate::http) struct StayQuery {
     /// How long to stay once let through, in milliseconds: for limits on requests at once.
     #[garde(dive)]

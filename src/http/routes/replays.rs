@@ -36,6 +36,7 @@ pub(in crate::http) struct ReplaysOverview {
 
 #[derive(Debug, Default, Deserialize, Validate, IntoParams)]
 #[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
 pub(in crate::http) struct ListFilter {
     /// Only the replay of this lesson. All of them are as large as the rest of a first view.
     #[garde(skip)]
@@ -113,6 +114,7 @@ struct ReplayListing {
 /// How a replay is played.
 #[derive(Debug, Default, Deserialize, Validate, IntoParams)]
 #[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
 pub(in crate::http) struct StartOptions {
     /// Play the cure.
     #[serde(default)]
@@ -335,6 +337,7 @@ pub(in crate::http) async fn step(
 /// Who makes the next move in a replay at the pace `scheduler`.
 #[derive(Debug, Deserialize, Validate, IntoParams)]
 #[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
 pub(in crate::http) struct NextMoveQuery {
     /// An actor; or `clock`, which ends all leases; `death`; `failover`.
     #[garde(skip)]

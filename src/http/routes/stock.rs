@@ -10,6 +10,7 @@ use crate::{
 /// Which product, and of which strategy.
 #[derive(Debug, Deserialize, Validate, IntoParams)]
 #[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
 pub(in crate::http) struct ResetQuery {
     /// Which product; 1 without it.
     #[garde(dive)]
@@ -24,6 +25,7 @@ pub(in crate::http) struct ResetQuery {
 /// Which product to take away.
 #[derive(Debug, Deserialize, Validate, IntoParams)]
 #[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
 pub(in crate::http) struct RemovalQuery {
     /// Which product: product 1 is the course's, and stays.
     #[garde(dive)]

@@ -14,6 +14,7 @@ use axum::Json;
 
 #[derive(Debug, Deserialize, Validate, IntoParams)]
 #[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
 pub(in crate::http) struct OrderQuery {
     /// One of `GET /voucher-order/strategies`; `redis-rlock` without it.
     #[garde(skip)]

@@ -34,6 +34,7 @@ pub(in crate::http) struct Watchers {
 /// Which visits to watch.
 #[derive(Debug, Deserialize, Validate, IntoParams)]
 #[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
 pub(in crate::http) struct WatchQuery {
     /// Only those of the instance that answers.
     #[serde(default)]

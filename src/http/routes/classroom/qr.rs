@@ -8,6 +8,7 @@ const MAX_URL_BYTES: usize = 200;
 
 #[derive(Debug, Deserialize, Validate, IntoParams)]
 #[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
 pub(in crate::http) struct Address {
     /// An address that begins with http:// or https://.
     #[garde(custom(check_url))]

@@ -12,6 +12,7 @@ type Waiters = BoundedInteger<{ *WAITERS.start() as i64 }, { *WAITERS.end() as i
 /// How large the herd is.
 #[derive(Debug, Deserialize, Validate, IntoParams)]
 #[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
 pub(in crate::http) struct HerdQuery {
     /// How many wait behind the holder, each with a session of its own.
     #[garde(dive)]
