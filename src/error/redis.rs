@@ -21,7 +21,7 @@ pub(super) fn why_refused(error: &redis::RedisError) -> Option<Cow<'static, str>
     let said = first.details().unwrap_or_default();
     let known = match first.code() {
         "ERR" if said.contains(SCRIPT) => {
-            return Some(format!("a script fails in it: {}", strip_script_hash(said)).into());
+            return Some(format!("a script fails in it: {}", said.split(" script: ").next().unwrap_or(said)).into());
         }
         "ASK" | "MOVED" => {
             "another node of its Redis Cluster has the key: set redis.prefix to a name in braces, as \"{oversell}:\", and redis.url to the \
@@ -46,8 +46,3 @@ pub(super) fn why_refused(error: &redis::RedisError) -> Option<Cow<'static, str>
 
 /// The name of a script in errors of Redis, by which they are known.
 const SCRIPT: &str = "user_script";
-
-/// The error up to ` script: `, behind which Redis adds the hash of the script.
-fn strip_script_hash(said: &str) -> &str {
-    said.split(" script: ").next().unwrap_or(said)
-}

@@ -56,7 +56,8 @@ pub(super) struct Metrics {
     stock: [Gauge; 2],
     at_start: [OnceLock<Gauge>; 2],
     put: [Gauge; 2],
-    product_sold: Counter,
+    /// Follows the books, which know what product 1 has sold.
+    pub(super) product_sold: Counter,
     process: Collector,
     handle: PrometheusHandle,
 }
@@ -180,11 +181,6 @@ impl Metrics {
             }
         }
         left
-    }
-
-    /// Sets the sold pieces of product 1, from the instance's books.
-    pub(super) fn set_product_sold(&self, pieces: u64) {
-        self.product_sold.absolute(pieces);
     }
 
     /// All metrics in the text format of Prometheus.

@@ -8,7 +8,8 @@ use super::{
 use crate::{
     config::{self, Config},
     ctx::Ctx,
-    instance, stock_admin,
+    seckill::consumer::Consumer,
+    stock_admin,
     telemetry::{self, LogFormat},
 };
 use axum::{Router, extract::ConnectInfo, serve::Listener};
@@ -103,7 +104,8 @@ pub async fn run(args: Args, stopping: CancellationToken) -> Result<(), Failure>
     let ctx = Ctx::new(config).map_err(|e| Failure::Unusable(e.to_string()))?;
     let app = AppResources::new(ctx.clone(), stopping.clone()).map_err(|e| Failure::Unusable(e.to_string()))?;
     let background = [tokio::spawn(Arc::clone(&app.server_watch).watch()), tokio::spawn(metrics_upkeep(app.clone()))];
-    let consumer = tokio::spawn(instance::write_queued_orders(ctx.clone()));
+    // Writes the queued orders until the instance closes, and then for about 2 s at most; the rest stays in the stream.
+    let consumer = tokio::spawn(Consumer::new(ctx.clone()).run());
     tracing::info!("oversell {} listens on {}", ctx.instance, app.own_address());
     if let Some(file) = &args.json {
         let instance = InstanceAddress { name: ctx.instance.clone(), url: app.own_address(), pid: std::process::id() };

@@ -1,5 +1,4 @@
-//! The work of an instance besides answering: it probes its servers (`probes.rs`), prepares one that came up (`startup.rs`),
-//! and writes the orders that wait in the stream.
+//! The work of an instance besides answering: it probes its servers (`probes.rs`), and prepares one that came up (`startup.rs`).
 //!
 //! It starts without its servers and watches them while it runs: it logs once that one went or came, and closes the
 //! connections to one that went.
@@ -11,7 +10,7 @@ mod startup;
 pub(crate) use probes::NamedServer;
 pub(crate) use probes::{Role, State, States};
 
-use crate::{ctx::Ctx, error::Error, seckill::consumer::Consumer, server::Server};
+use crate::{ctx::Ctx, error::Error, server::Server};
 use probes::{MAX_CACHE_AGE_WHILE_DOWN, Probes};
 use startup::Progress;
 use std::{
@@ -121,9 +120,4 @@ fn log_changes(known: Option<&States>, states: &States) {
             tracing::warn!("{unfit}; the strategies that need them are answered 503 until then");
         }
     }
-}
-
-/// Writes the queued orders until the instance closes, and then for about 2 s at most; the rest stays in the stream.
-pub(crate) async fn write_queued_orders(ctx: Ctx) {
-    Consumer::new(ctx).run().await;
 }

@@ -299,7 +299,7 @@ async fn start_remote(url: &str, token: Option<SecretString>, spec: ActorSpec) -
     let at = format!("{}/replays/actors", url.trim_end_matches('/'));
     let started = client().post(&at).json(&request).token(token.as_ref());
     let started = started.events(REPLY_TIMEOUT).await;
-    let mut events = started.map_err(|e| no_actor(url, &e))?;
+    let mut events = started.map_err(|error| Error::NoActor { at: url.to_owned(), reason: error.to_string() })?;
     let at = format!("{at}/{}", request.id);
     let task = tokio::spawn(async move {
         loop {
@@ -325,9 +325,4 @@ async fn start_remote(url: &str, token: Option<SecretString>, spec: ActorSpec) -
         }
     });
     Ok(Actor { events: received, stops, _task: AbortOnDropHandle::new(task) })
-}
-
-/// The error if the instance at `url` has not started an actor.
-fn no_actor(url: &str, error: &HttpError) -> Error {
-    Error::NoActor { at: url.to_owned(), reason: error.to_string() }
 }

@@ -242,7 +242,7 @@ impl Play {
         if let Some(actor) = self.actors.get_mut(&role.letter)
             && actor.is_stopped()
         {
-            actor.freeze();
+            actor.is_frozen = true;
             self.record_forced(true);
             self.record_gone(role, ["dead", "dead"]);
         }

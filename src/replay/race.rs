@@ -190,15 +190,10 @@ impl Race {
         }
         self.anomalies.iter().find_map(|anomaly| match anomaly {
             // A patient actor waits inside of its act, where nobody can stop it.
-            Anomaly::Stuck if self.has_impatient_role() => Some(Goal::Stuck),
+            Anomaly::Stuck if self.steps().flat_map(Step::roles).any(|role| role.is_impatient) => Some(Goal::Stuck),
             Anomaly::Overtaken => Some(Goal::Overtaken),
             _ => None,
         })
-    }
-
-    fn has_impatient_role(&self) -> bool {
-        let mut roles = self.steps().flat_map(Step::roles);
-        roles.any(|role| role.is_impatient)
     }
 
     /// Whether each actor places an order for the same user, who may have one.

@@ -236,7 +236,7 @@ async fn carry_out_role_step(play: &mut Play, role: &Role, step: RoleStep) -> Re
         }
         RoleStep::Dies => play.kill_or_leave_stopped(role).await,
         RoleStep::HangsUp => {
-            let stops = play.take_actor(role)?.into_stops();
+            let stops = play.take_actor(role)?.stops;
             play.cancelled.push(stops);
             play.record_gone(role, ["hung-up", "its client has hung up"]);
             Ok(())

@@ -19,12 +19,12 @@ use tokio_util::task::AbortOnDropHandle;
 /// A started actor of a replay: its stops, and how far it has come. Dropping it ends the actor.
 pub(super) struct RunningActor {
     letter: char,
-    stops: watch::Sender<Vec<Point>>,
+    pub(super) stops: watch::Sender<Vec<Point>>,
     progress: watch::Receiver<ActorProgress>,
     /// The number of stops from which it was let go.
     releases: usize,
     /// Whether it counts as dead at its stop: then its end never comes.
-    is_frozen: bool,
+    pub(super) is_frozen: bool,
     _follow: AbortOnDropHandle<()>,
 }
 
@@ -109,16 +109,6 @@ impl RunningActor {
         self.releases = stopped_at.len();
         let others = stops.iter().filter(|stop| Some(*stop) != stopped_at.last());
         self.set_stops(&others.copied().collect::<Vec<_>>());
-    }
-
-    /// Drops the actor, as if its client had hung up. Tasks that it has started stand still until the stops are dropped.
-    pub(super) fn into_stops(self) -> watch::Sender<Vec<Point>> {
-        self.stops
-    }
-
-    /// Counts the actor as dead at its stop, for good.
-    pub(super) fn freeze(&mut self) {
-        self.is_frozen = true;
     }
 
     /// Waits, without a limit, until the actor has ended or is gone. Returns at once for a frozen one.

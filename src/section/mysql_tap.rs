@@ -112,7 +112,9 @@ impl Connection {
         for packet in self.to_client.add(bytes) {
             match self.unanswered.take() {
                 Some(Command::Prepare(statement)) => {
-                    self.prepared.extend(statement_number(&packet.content).map(|number| (number, statement)));
+                    // An OK begins with the statement's number.
+                    let number = packet.content.strip_prefix(&[OK]).and_then(<[u8]>::first_chunk);
+                    self.prepared.extend(number.map(|number| (u32::from_le_bytes(*number), statement)));
                 }
                 Some(Command::Execute { line, is_reported }) => match Answer::read(&packet) {
                     Some(answer) => polls.report(line, is_reported, &answer, points),
@@ -176,12 +178,6 @@ impl fmt::Display for Answer {
             Self::Value(value) => write!(f, "{value}"),
         }
     }
-}
-
-/// The number of the statement that the server has prepared; `None` if it has refused it.
-fn statement_number(answer: &[u8]) -> Option<u32> {
-    let number = answer.strip_prefix(&[OK])?;
-    Some(u32::from_le_bytes(*number.first_chunk()?))
 }
 
 /// A length-encoded integer.

@@ -108,7 +108,7 @@ pub(super) async fn deduct<M: TakeMany>(ctx: &Ctx, job: &Job) -> Result<Deductio
             answered.await
         }
     };
-    let deducted = outcome.unwrap_or_else(|_| Err(group_cut_short()))?;
+    let deducted = outcome.unwrap_or_else(|_| Err(Error::Panicked("a merged group was cut short".into())))?;
     Ok(job.record_attempt(since.into(), deducted))
 }
 
@@ -191,11 +191,6 @@ impl Queue {
         let at = buyers.iter().position(|buyer| buyer.number == number);
         at.map(|at| buyers.remove(at)).is_some()
     }
-}
-
-/// [`Error::Panicked`], if the task of a group has panicked or its runtime is shutting down: the outcome is unknown.
-fn group_cut_short() -> Error {
-    Error::Panicked("a merged group was cut short".into())
 }
 
 #[cfg(test)]

@@ -134,6 +134,6 @@ pub(in crate::http) async fn metrics(State(app): State<AppState>) -> impl IntoRe
     let (backlog, levels) = tokio::join!(backlog, levels);
     let (backlog, levels) = (backlog.ok().and_then(Result::ok), levels.ok().and_then(Result::ok));
     app.metrics.set_gauges(backlog, levels, stock_admin::put_pieces(&app.ctx));
-    app.metrics.set_product_sold(app.books.sold());
+    app.metrics.product_sold.absolute(app.books.sold());
     ([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], app.metrics.render())
 }

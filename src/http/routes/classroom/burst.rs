@@ -5,16 +5,11 @@ use crate::http::routes::prelude::*;
 use futures::future::join_all;
 use oversell_lab::clients::http_client::{Ask, client};
 use std::time::Instant;
-use tokio::sync::Mutex;
 
 /// How long each request stays: long enough for all requests to overlap.
 const STAY_MS: u64 = 2500;
 /// Time limit of each answer; a request without one by then counts as not answered.
 const REPLY_TIMEOUT: Duration = Duration::from_secs(15);
-
-/// The turn to send a burst: an instance sends one at a time, and refuses another meanwhile.
-#[derive(Default)]
-pub(in crate::http) struct BurstTurn(Mutex<()>);
 
 /// Which limit.
 #[derive(Debug, Clone, Copy, Deserialize, ToSchema)]
@@ -53,7 +48,7 @@ pub(in crate::http) struct BurstAnswer {
     ))]
 pub(in crate::http) async fn send_burst(
     State(app): State<AppState>,
-    InstanceState(turn): InstanceState<BurstTurn>,
+    InstanceState(turn): InstanceState<Permits<Burst, 1>>,
     Json(Burst { limit }): Json<Burst>,
 ) -> Result<axum::Json<Vec<BurstAnswer>>, Error> {
     let nginx = app.ctx.config.cluster.http.trim_end_matches('/');
@@ -65,9 +60,8 @@ pub(in crate::http) async fn send_burst(
         Limit::Address => ("address", 30),
         Limit::Server => ("server", 120),
     };
-    let Ok(_alone) = turn.0.try_lock() else {
-        return Err(Error::Overloaded("bursts"));
-    };
+    // An instance sends one at a time, and refuses another meanwhile.
+    let _alone = turn.try_take().ok_or(Error::Overloaded("bursts"))?;
     let begun = Instant::now();
     let sent = (1..=requests).map(|who| {
         let url = format!("{nginx}/nginx/connections/{path}?hold_ms={STAY_MS}&who={who}");
