@@ -106,18 +106,9 @@ impl Answer {
         Self::with_details(text, None, None)
     }
 
-    /// An answer that says how many must still go out.
-    pub(super) fn with_count(text: &str, remaining: u64) -> Self {
-        Self::with_details(text, Some(remaining), None)
-    }
-
-    /// An answer that says how the unlock found the lock.
-    pub fn with_lock_state(text: &str, lock: Option<LockState>) -> Self {
-        Self::with_details(text, None, lock)
-    }
-
-    /// An answer of something that was taken, opened or closed; there is no fencing token.
-    fn with_details(text: impl Into<String>, remaining: Option<u64>, lock: Option<LockState>) -> Self {
+    /// An answer of something that was taken, opened or closed: how many must still go out, and how the unlock found the lock.
+    /// There is no fencing token.
+    pub fn with_details(text: impl Into<String>, remaining: Option<u64>, lock: Option<LockState>) -> Self {
         let fence = None;
         Self::new(text, LessonDetails::Taken { remaining, fence, lock })
     }

@@ -89,13 +89,6 @@ impl Deduction {
     }
 }
 
-impl Request {
-    /// A request without a name, with the strategy's own lease.
-    pub fn new(stock_id: i64, hold: Duration, wait: Duration) -> Self {
-        Self { stock_id, hold, wait, lease: None, who: None }
-    }
-}
-
 impl From<Request> for Job {
     fn from(request: Request) -> Self {
         Self { observation: Observation::new(), request, owner: OnceLock::new(), visitor: Arc::default() }
@@ -105,7 +98,7 @@ impl From<Request> for Job {
 impl Job {
     /// A job that starts now, without a name and with the strategy's own lease.
     pub fn new(stock_id: i64, hold: Duration, wait: Duration) -> Self {
-        Request::new(stock_id, hold, wait).into()
+        Request { stock_id, hold, wait, lease: None, who: None }.into()
     }
 
     /// The same job, counted in `waiters` until it enters or is dropped. Call it once.
@@ -140,7 +133,7 @@ impl Job {
 
     /// The same job; `by` receives its points and commands, and can stop it. Replaces an earlier follower.
     pub(crate) fn with_follower(mut self, by: Follower) -> Self {
-        self.observation.points = by.into();
+        self.observation.points = Points(Some(by));
         self
     }
 

@@ -238,7 +238,7 @@ mod tests {
         let (_stops, stops) = watch::channel(Vec::new());
         let linger = Duration::ZERO;
         let points = Follower { events, stops, linger };
-        let (points, mut connection, mut polls) = (points.into(), Connection::default(), Polls::default());
+        let (points, mut connection, mut polls) = (Points(Some(points)), Connection::default(), Polls::default());
         for (from_server, bytes) in pieces {
             match from_server {
                 true => connection.report_answers(bytes, &mut polls, &points),

@@ -123,7 +123,7 @@ impl Display for Point {
 
 /// The follower of one job, if it has one. Without a follower, cloning this and passing points is free.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Points(Option<Follower>);
+pub(crate) struct Points(pub(super) Option<Follower>);
 
 /// The job's end of a follower: where it reports its events, and the points at which it must stop. A follower that no longer
 /// listens stops nothing.
@@ -134,12 +134,6 @@ pub(crate) struct Follower {
     pub(crate) stops: watch::Receiver<Vec<Point>>,
     /// How long the job stays at each of the [`LINGER_POINTS`].
     pub(crate) linger: Duration,
-}
-
-impl From<Follower> for Points {
-    fn from(follower: Follower) -> Self {
-        Self(Some(follower))
-    }
 }
 
 /// What a job reports to its follower: a point that it has reached, or a command to a server, or the answer to one.
@@ -170,7 +164,7 @@ impl Points {
     pub(crate) fn paused_at(point: Point) -> (Self, Pause) {
         let ((sender, events), (stops, stopping)) = (mpsc::unbounded_channel(), watch::channel(vec![point]));
         let follower = Follower { events: sender, stops: stopping, linger: Duration::ZERO };
-        (follower.into(), Pause { events, stops })
+        (Self(Some(follower)), Pause { events, stops })
     }
 
     /// Reports a point without a value, and waits while it is among the stops.

@@ -225,7 +225,7 @@ mod tests {
     async fn heard<F: AsyncFn(&mut RedisTap<Answers>)>(answers: Vec<Value>, sends: F) -> Vec<FollowerEvent> {
         let (events, mut received) = mpsc::unbounded_channel();
         let (_stops, stops) = watch::channel(Vec::new());
-        let points = Follower { events, stops, linger: Duration::ZERO }.into();
+        let points = Points(Some(Follower { events, stops, linger: Duration::ZERO }));
         let answers = Answers(Arc::new(Mutex::new(answers)));
         sends(&mut RedisTap::new(answers, &points, None)).await;
         std::iter::from_fn(|| received.try_recv().ok()).collect()

@@ -210,12 +210,7 @@ async fn set_and_clear(
 
     let mut changed = conn.is_some();
     if let Some(conn) = conn {
-        let stock_row = match count {
-            _ if !sets(Store::MySql) => StockRowChange::Keep,
-            Some(count) => StockRowChange::Set(count),
-            None => StockRowChange::Delete,
-        };
-        let put = reset_rows(conn, stock_id, stock_row, names.fence, &names.rows).await?;
+        let put = reset_rows(conn, stock_id, sets(Store::MySql), count, &names).await?;
         if stock_id == COUNTED_PRODUCT {
             ctx.local.of::<PutPieces>().mysql.fetch_add(put, Ordering::Relaxed);
         }
@@ -292,49 +287,38 @@ async fn writable_nodes<'a>(ctx: &'a Ctx, keys: &[String], missing: &mut Vec<&'s
     writable
 }
 
-/// What a reset does to the row of a product.
-enum StockRowChange {
-    Keep,
-    Delete,
-    /// Makes the row or sets its pieces.
-    Set(i64),
-}
-
-/// The part of a reset in MySQL, in one transaction. Returns how many more pieces there are than before.
+/// The part of a reset in MySQL, in one transaction; the product's row stays as it is unless `sets_stock`. Returns how many more
+/// pieces there are than before.
 async fn reset_rows(
     mut conn: Conn,
     stock_id: i64,
-    stock_row: StockRowChange,
-    clears_fence: bool,
-    locks: &[String],
+    sets_stock: bool,
+    count: Option<i64>,
+    names: &ProductNames,
 ) -> Result<i64, Error> {
     within_limit(Server::MySql, conn.execute("START TRANSACTION")).await??;
     let mut put = 0;
     // Of a product that is new, the locks would be of gaps, in which two resets wait for each other.
-    if let (StockRowChange::Set(count), COUNTED_PRODUCT) = (&stock_row, stock_id) {
-        put = *count;
+    if let (true, Some(count), COUNTED_PRODUCT) = (sets_stock, count, stock_id) {
+        put = count;
         for found in LOCK_STOCK {
             let found = sqlx::query_scalar::<_, i64>(found).bind(stock_id);
             put -= execute_unless_row_is_held(found.fetch_optional(&mut *conn)).await?.unwrap_or(0);
         }
     }
     let mut writes = Vec::new();
-    let stock_write = match stock_row {
-        StockRowChange::Keep => None,
-        StockRowChange::Delete => Some(sqlx::query(DELETE_STOCK).bind(stock_id)),
-        StockRowChange::Set(count) => {
-            let code = 1000_i64.saturating_add(stock_id).to_string();
-            Some(sqlx::query(PUT_STOCK).bind(stock_id).bind(code).bind(count))
-        }
-    };
-    if let Some(stock_write) = stock_write {
-        writes.push(stock_write);
+    if sets_stock {
+        let code = 1000_i64.saturating_add(stock_id).to_string();
+        writes.push(match count {
+            Some(count) => sqlx::query(PUT_STOCK).bind(stock_id).bind(code).bind(count),
+            None => sqlx::query(DELETE_STOCK).bind(stock_id),
+        });
         writes.push(sqlx::query(EMPTY_BUCKETS).bind(stock_id));
     }
-    if clears_fence {
+    if names.fence {
         writes.push(sqlx::query(CLEAR_FENCE).bind(stock_id));
     }
-    writes.extend(locks.iter().map(|lock| sqlx::query(DELETE_LOCK).bind(lock)));
+    writes.extend(names.rows.iter().map(|lock| sqlx::query(DELETE_LOCK).bind(lock)));
     for write in writes {
         execute_unless_row_is_held(write.execute(&mut *conn)).await?;
     }

@@ -64,7 +64,7 @@ async fn wait_until_all_are_out(ctx: &Ctx, job: &Job) -> Result<Answer, Error> {
     latch.wait(job.wait_left()).await?;
     job.say("班长锁门。。。");
     job.enter_and_stay().await;
-    Ok(Answer::with_count("班长锁门。。。", 0))
+    Ok(Answer::with_details("班长锁门。。。", Some(0), None))
 }
 
 /// Goes out, and says how many are still in; the first of a class sets the count to six.
@@ -80,7 +80,7 @@ async fn go_out(ctx: &Ctx, job: &Job) -> Result<Answer, Error> {
             job.say(format_args!("出来了一位同学，还有 {left} 位"));
             job.report_to_class(VisitEventKind::Count, left);
             job.enter_and_stay().await;
-            return Ok(Answer::with_count("出来了一位同学", left));
+            return Ok(Answer::with_details("出来了一位同学", Some(left), None));
         }
     }
     Err(Error::Internal(format!("latch {} was open {MAX_ATTEMPTS} times after it was set", latch.name())))

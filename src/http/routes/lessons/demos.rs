@@ -192,5 +192,5 @@ fn no_wait_error(error: Domain) -> Error {
 
 /// The answer of a demo, with the lock's state at its unlock.
 fn answer(app: &AppState, job: &Job, format: Format, demo: &'static str, lock: Option<LockState>) -> Response {
-    respond(app, job, format, demo, Answer::with_lock_state(demo, lock))
+    respond(app, job, format, demo, Answer::with_details(demo, None, lock))
 }
