@@ -1,5 +1,4 @@
-//! Lists the files that register themselves; refuses texts with Windows line ends. A release build also knows its commit, for the
-//! conditions of its figures.
+//! Lists the files that register themselves. A release build also knows its commit, for the conditions of its figures.
 
 use std::{
     env, fs,
@@ -7,28 +6,7 @@ use std::{
     process::Command,
 };
 
-#[path = "src/registry/line_ends.rs"]
-mod line_ends;
-
-/// The texts that are compiled in or mounted into containers. The image is built without some; a missing one is skipped.
-const LF_ONLY_TEXTS: [&str; 13] = [
-    "README.md",
-    "README.zh-CN.md",
-    "config",
-    "course/src",
-    "course/templates",
-    "lab/src",
-    "lock/src",
-    "migrations",
-    "nginx",
-    "observe",
-    "src",
-    "static",
-    "templates",
-];
-
 fn main() {
-    refuse_windows_texts();
     register("races", "src/replay/races", "&crate::replay::Race", |module, _| format!("&{module}::RACE"));
     register("windows", "src/classroom/windows", "&crate::classroom::window::WindowLesson", |module, _| {
         format!("&{module}::LESSON")
@@ -40,28 +18,11 @@ fn main() {
     println!("cargo:rustc-env=OVERSELL_COMMIT={}", commit.as_deref().unwrap_or("unknown"));
 }
 
-/// Fails the build if a text of `LF_ONLY_TEXTS` has Windows line ends. The error names the first one.
-fn refuse_windows_texts() {
-    let texts = LF_ONLY_TEXTS.map(Path::new);
-    for text in texts.iter().filter(|text| text.exists()) {
-        println!("cargo:rerun-if-changed={}", text.display());
-    }
-    let found = line_ends::texts_with_windows_line_ends(&texts).expect("the texts can be read");
-    let Some(first) = found.first() else { return };
-    let others = match found.len() - 1 {
-        0 => String::new(),
-        others => format!(", as have {others} others"),
-    };
-    println!(
-        "cargo::error={} has Windows line ends (CR LF){others}: convert it to LF, or clone the repository again",
-        first.display()
-    );
-}
-
 /// Writes `NAME.rs`: it declares each `.rs` file of `folder` but `mod.rs` as a module, and has a list `FILES`, sorted by file
 /// name, of the expressions of type `kind` that `entry` makes of module and path. So a new file needs no entry in any list.
 /// The room includes it by `include!(concat!(env!("OUT_DIR"), "/NAME.rs"))`.
 fn register(name: &str, folder: &str, kind: &str, entry: impl Fn(&str, &Path) -> String) {
+    println!("cargo:rerun-if-changed={folder}");
     let root = PathBuf::from(env::var("CARGO_MANIFEST_DIR").expect("cargo sets it"));
     let files = fs::read_dir(root.join(folder)).unwrap_or_else(|e| panic!("{folder}: {e}"));
     let mut files: Vec<_> = files

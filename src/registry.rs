@@ -4,8 +4,6 @@
 //!
 //! Next: `registry/text.rs`, what an `.md` says.
 
-#[cfg(test)]
-mod line_ends;
 mod text;
 
 pub use text::{Opening, Text};

@@ -226,3 +226,24 @@ fn the_image_is_built_from_manifests_that_cargo_reads() -> Result<()> {
     let unwritten = DOCKERFILE.replace("touch lock/src/lib.rs", "true");
     caught(begins_with_a_workspace(&unwritten), "no targets specified")
 }
+
+/// A shell in a container does not run a script with Windows line ends, and a migration with them has another checksum: git checks
+/// every text out with Unix line ends, whatever `core.autocrlf` is.
+#[apply(test!)]
+fn every_text_is_checked_out_with_unix_line_ends() -> Result<()> {
+    let git = Command::new("git")
+        .args(["-c", "core.autocrlf=true", "ls-files", "--eol"])
+        .current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))
+        .output()?;
+    ensure!(git.status.success(), "{git:?}");
+    let listed = String::from_utf8(git.stdout)?;
+    ensure!(listed.lines().count() > 500, "{listed}");
+    for line in listed.lines() {
+        // i/KIND w/KIND attr/ATTRIBUTES, and after a tab the file.
+        let (kinds, _) = line.split_once('\t').context("a file")?;
+        let (is_text, is_kept) = (kinds.contains("attr/text=auto eol=lf"), kinds.contains("attr/-text"));
+        ensure!(is_text || is_kept, "no line ends for {line}");
+        ensure!(!kinds.contains("crlf") && !kinds.contains("mixed"), "{line}");
+    }
+    Ok(())
+}
