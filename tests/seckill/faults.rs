@@ -18,6 +18,7 @@ use oversell::{
     },
 };
 use oversell_lab::lab::{Lab, Options, Part};
+use redis::{AsyncCommands, streams::StreamPendingCountReply};
 use serde_json::Value;
 use std::{
     collections::HashMap,
@@ -26,14 +27,15 @@ use std::{
     sync::Arc,
 };
 
-/// Each dies in the middle and, except for the instance, returns. Orders are answered without MySQL; afterwards they go on, and the
-/// surviving instances show that all are written.
+/// Each dies in the middle and returns, the instance once the others have written its orders. They are answered without MySQL; afterwards
+/// they go on, and an instance shows that all are written.
 #[apply(test!)]
 async fn orders_survive_the_end_of_a_consumer_of_mysql_and_of_redis() -> Result<()> {
     // Three times, besides those before and after: ten thousand orders, or one thousand.
     let some = if soak() { 3_500 } else { 300 };
     let mut lab = labs::full_lab().await?;
     let at = lab.addresses().clone();
+    let dead = at.instances[0].name.clone();
     let ctx = Ctx::new(config(&at))?;
     append_fsync(&ctx, "always").await?;
     let mut plan = Plan::new(&at.http, THREE_BEHIND_NGINX, "script-stream");
@@ -43,7 +45,7 @@ async fn orders_survive_the_end_of_a_consumer_of_mysql_and_of_redis() -> Result<
     let row = load_during(
         async |progress, over| run(&plan, progress, over).await,
         async |buyers| {
-            lab.kill(&at.instances[0].name).await?;
+            lab.kill(&dead).await?;
             buyers.buy(some).await?;
             lab.kill("mysql").await?;
             buyers.buy(some).await?;
@@ -52,21 +54,28 @@ async fn orders_survive_the_end_of_a_consumer_of_mysql_and_of_redis() -> Result<
             buyers.buy(some).await?;
             lab.kill("redis").await?;
             lab.restart("redis").await?;
-            append_fsync(&ctx, "always").await
+            append_fsync(&ctx, "always").await?;
+            // While it loads its file Redis answers nothing but settings.
+            wait_until("the others have written what the dead one had", || async {
+                let (mut redis, stream) = (ctx.redis.connection(), ctx.redis_key("stream.orders"));
+                let had = redis.xpending_consumer_count(stream, "g1", "-", "+", 1, &dead).await;
+                Ok(had.is_ok_and(|had: StreamPendingCountReply| had.ids.is_empty()))
+            })
+            .await?;
+            Ok(lab.restart(&dead).await?)
         },
     )
     .await?;
     let orders = row.orders.context("no orders")?;
     ensure!(orders.faults.is_empty() && orders.orders.cast_unsigned() >= row.counts.sold, "{:?} and {orders:?}", row.counts);
 
-    // At nginx a request may still meet the dead instance.
-    let survivor = &at.instances[1].url;
-    let voucher = LoadVoucher::add(survivor, 1, None).await?;
-    let order = client().post(format!("{survivor}/voucher-order/seckill/{}?strategy=script-stream", voucher.id));
+    let one = &at.instances[1].url;
+    let voucher = LoadVoucher::add(one, 1, None).await?;
+    let order = client().post(format!("{one}/voucher-order/seckill/{}?strategy=script-stream", voucher.id));
     let (_, ordered) = answer(order.header("x-user-id", 7).header("accept", "application/json")).await?;
     let ordered: Value = serde_json::from_str(&ordered)?;
     let id = ordered["order_id"].as_str().with_context(|| ordered.to_string())?;
-    let state = async || Ok(ask(format!("{survivor}/voucher-order/{id}")).await?.1 == r#"{"state":"stored"}"#);
+    let state = async || Ok(ask(format!("{one}/voucher-order/{id}")).await?.1 == r#"{"state":"stored"}"#);
     wait_until("the order is shown as stored", state).await?;
     // Orders whose answers were lost may have come after their voucher was removed, and are dead letters.
     wait_until("all is written", || async {
@@ -74,11 +83,10 @@ async fn orders_survive_the_end_of_a_consumer_of_mysql_and_of_redis() -> Result<
         Ok(lag + pending == 0)
     })
     .await?;
-    let (_, metrics) = ask(format!("{survivor}/metrics")).await?;
+    let (_, metrics) = ask(format!("{one}/metrics")).await?;
     let gauges = ["lag", "pending"].map(|what| format!("oversell_order_stream_{what} 0"));
     ensure!(gauges.iter().all(|gauge| metrics.lines().any(|line| line == gauge)), "{metrics}");
     ctx.close(TEST_WAIT_LIMIT).await;
-    lab.restart(&at.instances[0].name).await?;
     labs::keep_for_next_test(lab);
     Ok(())
 }
