@@ -86,6 +86,7 @@ async fn orders_survive_the_end_of_a_consumer_of_mysql_and_of_redis() -> Result<
     let (_, metrics) = ask(format!("{one}/metrics")).await?;
     let gauges = ["lag", "pending"].map(|what| format!("oversell_order_stream_{what} 0"));
     ensure!(gauges.iter().all(|gauge| metrics.lines().any(|line| line == gauge)), "{metrics}");
+    voucher.remove().await?;
     ctx.close(TEST_WAIT_LIMIT).await;
     labs::keep_for_next_test(lab);
     Ok(())
