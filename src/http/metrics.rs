@@ -1,5 +1,5 @@
-//! The metrics of `/metrics`: each is made once, so that a request only adds to a number. Those of a strategy are made when it is
-//! first asked for, except its count of sales.
+//! The metrics of `/metrics`. Those of a strategy are made once, when it is first asked for, so that a purchase only adds to numbers;
+//! its count of sales is there from the start.
 
 use crate::{
     error::Error,
@@ -52,10 +52,8 @@ pub(super) struct Metrics {
     recorder: PrometheusRecorder,
     strategies: HashMap<&'static str, OnceLock<StrategyMetrics>>,
     took: Histogram,
-    orders: [Gauge; ORDER_GAUGES.len()],
-    stock: [Gauge; 2],
-    at_start: [OnceLock<Gauge>; 2],
-    put: [Gauge; 2],
+    /// Product 1's pieces in each store when this instance first saw them.
+    at_start: [OnceLock<i64>; 2],
     /// Follows the books, which know what product 1 has sold.
     pub(super) product_sold: Counter,
     process: Collector,
@@ -81,7 +79,7 @@ impl Metrics {
         let builder = PrometheusBuilder::new();
         let recorder = builder.set_buckets(&BUCKETS).unwrap_or_default().build_recorder();
         let process = Collector::default();
-        let (took, orders, stock, put, product_sold) = with_local_recorder(&recorder, || {
+        let (took, product_sold) = with_local_recorder(&recorder, || {
             const BUILD: &str = "oversell_build_info";
             const TOOK: &str = "oversell_http_request_duration_seconds";
             describe_gauge!(BUILD, "1; its labels say what runs");
@@ -90,15 +88,12 @@ impl Metrics {
             describe_counter!(HTTP_REQUESTS, "Answered requests, by method and status");
             describe_histogram!(TOOK, Unit::Seconds, "Until the head of an answer");
             process.describe();
-            let orders = ORDER_GAUGES.map(|(name, says)| {
+            for (name, says) in ORDER_GAUGES {
                 describe_gauge!(name, says);
-                gauge!(name)
-            });
+            }
             describe_gauge!(STOCK_GAUGE, "Pieces of product 1 that are left in each store, of all instances");
-            let stock = STORES.map(|store| gauge!(STOCK_GAUGE, "store" => store));
             describe_gauge!(START_GAUGE, "Pieces of product 1 in each store when this instance first saw them");
             describe_gauge!(PUT_GAUGE, "Pieces of product 1 that resets by this instance have put, less those that they found");
-            let put = STORES.map(|store| gauge!(PUT_GAUGE, "store" => store));
             describe_counter!(PRODUCT_SOLD_COUNTER, "Pieces of product 1 sold");
             let product_sold = counter!(PRODUCT_SOLD_COUNTER, "product" => "1");
             product_sold.increment(0);
@@ -107,15 +102,12 @@ impl Metrics {
             for strategy in stock::ALL.iter() {
                 counter!(SOLD_COUNTER, "strategy" => strategy.slug).increment(0);
             }
-            (histogram!(TOOK), orders, stock, put, product_sold)
+            (histogram!(TOOK), product_sold)
         });
         Self {
             strategies: stock::ALL.iter().map(|strategy| (strategy.slug, OnceLock::new())).collect(),
             took,
-            orders,
-            stock,
             at_start: Default::default(),
-            put,
             product_sold,
             process,
             handle: recorder.handle(),
@@ -150,34 +142,30 @@ impl Metrics {
         let seen = backlog.map_or([f64::NAN; ORDER_GAUGES.len()], |Backlog { lag, pending, dead }| {
             [lag, pending, dead].map(|orders| orders as f64)
         });
-        for (gauge, orders) in self.orders.iter().zip(seen) {
-            gauge.set(orders);
-        }
         let left = self.note_levels(levels);
-        for (gauge, left) in self.stock.iter().zip(left) {
-            gauge.set(left.map_or(f64::NAN, |pieces| pieces as f64));
-        }
-        for (gauge, put) in self.put.iter().zip(put) {
-            gauge.set(put as f64);
-        }
+        with_local_recorder(&self.recorder, || {
+            for ((name, _), orders) in ORDER_GAUGES.into_iter().zip(seen) {
+                gauge!(name).set(orders);
+            }
+            for ((store, left), put) in STORES.into_iter().zip(left).zip(put) {
+                gauge!(STOCK_GAUGE, "store" => store).set(left.map_or(f64::NAN, |pieces| pieces as f64));
+                gauge!(PUT_GAUGE, "store" => store).set(put as f64);
+            }
+        });
     }
 
     /// Whether the pieces that each store had at the start are known.
     pub(super) fn knows_start(&self) -> bool {
-        self.at_start.iter().all(|gauge| gauge.get().is_some())
+        self.at_start.iter().all(|pieces| pieces.get().is_some())
     }
 
     /// The pieces that are left in each store; the first time they count as those of the start.
     pub(super) fn note_levels(&self, levels: Option<StockLevels>) -> [Option<i64>; 2] {
         let (mysql, redis) = levels.map_or((None, None), |levels| (levels.mysql, levels.redis));
         let left = [mysql.map(|row| row.count), redis.and_then(|key| key.count)];
-        for ((gauge, left), store) in self.at_start.iter().zip(left).zip(STORES) {
-            if let Some(left) = left {
-                gauge.get_or_init(|| {
-                    let gauge = with_local_recorder(&self.recorder, || gauge!(START_GAUGE, "store" => store));
-                    gauge.set(left as f64);
-                    gauge
-                });
+        for ((at_start, left), store) in self.at_start.iter().zip(left).zip(STORES) {
+            if let Some(left) = left.filter(|left| at_start.set(*left).is_ok()) {
+                with_local_recorder(&self.recorder, || gauge!(START_GAUGE, "store" => store).set(left as f64));
             }
         }
         left
@@ -275,7 +263,7 @@ mod tests {
         metrics.record_answer(&Method::GET, StatusCode::OK, Duration::ZERO);
         metrics.of_strategy(&stock::ALL[0]);
         let left = Some(RedisStock { key: "stock".into(), count: Some(7) });
-        metrics.note_levels(Some(StockLevels { mysql: None, redis: left, missing: Vec::new() }));
+        metrics.set_gauges(None, Some(StockLevels { mysql: None, redis: left, missing: Vec::new() }), [0; 2]);
         let text = metrics.render();
         let has = |name: &str| {
             let family = name.strip_suffix("_bucket").unwrap_or(name);

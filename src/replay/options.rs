@@ -135,8 +135,8 @@ impl MoveRequests {
     /// Takes the first request of the person, waiting for it. Fails after [`PERSON_TIMEOUT`]. Dropping it loses none.
     pub(super) async fn wait_for_next(&self) -> Result<NextMove, Error> {
         let next = timeout(PERSON_TIMEOUT, async { self.receiver.lock().await.recv().await }).await;
-        let late = |_| Error::replay(format!("nobody asked for the next step within {} s", PERSON_TIMEOUT.as_secs()));
-        next.map_err(late)?.ok_or_else(|| Error::replay("nobody can ask for a step (a bug)"))
+        let late = || Error::replay(format!("nobody asked for the next step within {} s", PERSON_TIMEOUT.as_secs()));
+        next.ok().flatten().ok_or_else(late)
     }
 }
 

@@ -9,7 +9,6 @@ const REASONS = [
   [/^it was cancelled$/, () => '已取消'],
   [/^it took longer than (\d+) s$/, (s) => `超过 ${s} 秒还没有演完`],
   [/^nobody asked for the next step within (\d+) s$/, (s) => `${s} 秒里没有人按下一步`],
-  [/^a step was asked for without an actor \(a bug\)$/, () => '按了下一步，却没有说是谁（这是程序的错）'],
   [/^the servers are no longer read \(a bug\)$/, () => '不再读服务器了（这是程序的错）'],
   [/^(\w+) did not come to (.*) within (\d+) s$/, (who, what, s) => `${who} 在 ${s} 秒里没有走到 ${what === 'its end' ? '最后' : what}`],
   [/^(\w+) has not come to (.*), but to its end: .*$/s, (who, what) => `${who} 没有走到 ${what}，就已经结束`],
