@@ -36,11 +36,10 @@ impl Verdicts {
         let parse = || {
             let mut run: Value = serde_json::from_str(file)?;
             for lesson in run["lessons"].as_array_mut().into_iter().flatten() {
-                let seen = lesson["seen"].take();
-                lesson["seen"] = match seen.as_str() {
-                    Some(text) => json!(Words::untranslated(text)),
-                    None => json!(Words::new(with_shared(&seen["zh"], &seen["en"]), seen["en"].as_str().unwrap_or_default())),
-                };
+                lesson["seen"] = json!(match serde_json::from_value(lesson["seen"].take())? {
+                    StoredWords::Same(text) => Words::untranslated(text),
+                    StoredWords::Translated { zh, en } => Words::new(with_shared(&zh, &en), en),
+                });
             }
             serde_json::from_value(run)
         };
@@ -94,9 +93,12 @@ impl LessonResult {
 
     /// The line of `last_run.json`: of the figures only the verdict on our service, where it is another one.
     fn to_line(&self) -> String {
-        let Words { zh, en } = &self.seen;
+        let Words { zh, en } = self.seen.clone();
         let mut line = json!({"id": self.id, "on": self.on, "verdict": self.verdict});
-        line["seen"] = if zh == en { json!(zh) } else { json!({"zh": without_shared(zh, en), "en": en}) };
+        line["seen"] = json!(match zh == en {
+            true => StoredWords::Same(zh),
+            false => StoredWords::Translated { zh: without_shared(&zh, &en), en },
+        });
         if self.own_verdict() != self.verdict {
             line["figures"] = json!({"ours": self.own_verdict()});
         }
@@ -104,12 +106,31 @@ impl LessonResult {
     }
 }
 
+/// The words of a result as `last_run.json` has them.
+#[derive(Serialize, Deserialize)]
+#[serde(untagged, deny_unknown_fields)]
+enum StoredWords {
+    /// The same in both languages.
+    Same(String),
+    Translated {
+        en: String,
+        zh: Vec<ChinesePart>,
+    },
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(untagged)]
+enum ChinesePart {
+    Own(String),
+    /// A part of the English text: its place and its length, in bytes.
+    Shared(usize, usize),
+}
+
 /// A shorter part of the text in both languages stands in both.
 const LEAST_SHARED: usize = 24;
 
-/// The parts of the Chinese text: its own words, and `[from, length]` in bytes for what it shares with the English one, after a sign of
-/// Chinese punctuation.
-fn without_shared(zh: &str, en: &str) -> Vec<Value> {
+/// The parts of the Chinese text: its own words, and what it shares with the English one after a sign of Chinese punctuation.
+fn without_shared(zh: &str, en: &str) -> Vec<ChinesePart> {
     let (mut parts, mut own, mut rest) = (Vec::new(), String::new(), zh);
     while let Some(first) = rest.chars().next() {
         let common =
@@ -118,7 +139,7 @@ fn without_shared(zh: &str, en: &str) -> Vec<Value> {
         let found = en.char_indices().filter(|_| starts).map(|(from, _)| (common(from), from)).max();
         match found.filter(|(length, _): &(usize, usize)| *length >= LEAST_SHARED) {
             Some((length, from)) => {
-                parts.extend([json!(std::mem::take(&mut own)), json!([from, length])]);
+                parts.extend([ChinesePart::Own(std::mem::take(&mut own)), ChinesePart::Shared(from, length)]);
                 rest = &rest[length..];
             }
             None => {
@@ -127,20 +148,17 @@ fn without_shared(zh: &str, en: &str) -> Vec<Value> {
             }
         }
     }
-    parts.push(json!(own));
+    parts.push(ChinesePart::Own(own));
     parts
 }
 
-/// The Chinese text of these parts.
-fn with_shared(parts: &Value, en: &Value) -> String {
-    let part = |part: &Value| match part.as_str() {
-        Some(own) => own.to_owned(),
-        None => {
-            let [from, length] = [0, 1].map(|n| part[n].as_u64().unwrap_or_default() as usize);
-            en.as_str().and_then(|en| en.get(from..from + length)).unwrap_or_default().to_owned()
-        }
+/// The Chinese text of these parts. Panics if the English text has no such part.
+fn with_shared(parts: &[ChinesePart], en: &str) -> String {
+    let text = |part: &ChinesePart| match part {
+        ChinesePart::Own(own) => own.clone(),
+        ChinesePart::Shared(from, length) => en[*from..from + length].to_owned(),
     };
-    parts.as_array().into_iter().flatten().map(part).collect()
+    parts.iter().map(text).collect()
 }
 
 /// The schema of the id of a lesson.
@@ -209,6 +227,16 @@ mod tests {
         assert_eq!(read.lessons.len(), 3);
         assert_eq!(read.lessons[0].own_verdict(), ClaimVerdict::NotReproduced);
         assert_eq!(read.to_file(), file);
+    }
+
+    #[test]
+    fn a_run_that_lacks_words_is_malformed() {
+        let file =
+            |seen: &str| format!(r#"{{"conditions":{{}},"lessons":[{{"id":"1.3","verdict":"reproduced","seen":{seen}}}]}}"#);
+        assert_eq!(Verdicts::parse(&file(r#"{"en":"a b","zh":["甲",[2,1]]}"#)).lessons[0].seen.zh, "甲b");
+        for seen in [r#"{"en":"a b"}"#, r#"{"en":"a b","zh":"甲"}"#, r#"{"en":"a b","zh":["甲",[2,9]]}"#, r#"{"zh":["甲"]}"#] {
+            assert!(std::panic::catch_unwind(|| Verdicts::parse(&file(seen))).is_err(), "{seen}");
+        }
     }
 
     #[test]
