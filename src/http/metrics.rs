@@ -1,5 +1,5 @@
-//! The metrics of `/metrics`. Those of a strategy are made once, when it is first asked for, so that a purchase only adds to numbers;
-//! its count of sales is there from the start.
+//! The metrics of `/metrics`. What a request counts in is made once, so that it only adds to a number. The metrics of a strategy are made
+//! when it is first asked for, except its count of sales.
 
 use crate::{
     error::Error,
@@ -16,6 +16,7 @@ use metrics::{
 };
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle, PrometheusRecorder};
 use metrics_process::Collector;
+use parking_lot::RwLock;
 use std::{collections::HashMap, sync::OnceLock, time::Duration};
 
 /// The histograms' upper bounds in seconds, each about four to ten times the previous one; a wait may exceed the last.
@@ -51,6 +52,8 @@ const SOLD_COUNTER: &str = "oversell_sold_total";
 pub(super) struct Metrics {
     recorder: PrometheusRecorder,
     strategies: HashMap<&'static str, OnceLock<StrategyMetrics>>,
+    /// Kept, since each request counts in one.
+    requests: RwLock<HashMap<(&'static str, StatusCode), Counter>>,
     took: Histogram,
     /// Product 1's pieces in each store when this instance first saw them.
     at_start: [OnceLock<i64>; 2],
@@ -106,6 +109,7 @@ impl Metrics {
         });
         Self {
             strategies: stock::ALL.iter().map(|strategy| (strategy.slug, OnceLock::new())).collect(),
+            requests: RwLock::default(),
             took,
             at_start: Default::default(),
             product_sold,
@@ -132,9 +136,14 @@ impl Metrics {
             Method::HEAD => "HEAD",
             _ => "other",
         };
+        let key = (method, status);
+        if let Some(counter) = self.requests.read().get(&key) {
+            return counter.increment(1);
+        }
         let status = status.as_u16().to_string();
         let counter = with_local_recorder(&self.recorder, || counter!(HTTP_REQUESTS, "method" => method, "status" => status));
         counter.increment(1);
+        self.requests.write().insert(key, counter);
     }
 
     /// Sets the gauges of orders and stock; unknown values are NaN.
