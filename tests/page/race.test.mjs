@@ -279,8 +279,8 @@ describe('the race of a lesson', () => {
       const [{ modelOf: model }, { sessionStore }] = await Promise.all(['timeline/model', 'shared/storage'].map((name) => import(`${location.origin}/js/${name}.js`)));
       return [model(sessionStore.get('race 2.3 false').events).captions, /** @type {any} */ (window).stalls.longest];
     });
-    const late = captions.map(({ at, zh }) => ({ zh, ms: Math.round(1000 * heard.find(({ said }) => said === zh)?.at - at / 1000) }));
-    assert.equal(late.length, heard.length, JSON.stringify({ late, heard }));
+    // C is let in a tenth of a second after A's DEL: on a slow machine one drawing may bring both, and the later caption tells when it came.
+    const late = captions.map(({ at, zh }, i) => ({ zh, ms: Math.round(1000 * heard.find(({ said }) => captions.slice(i).some((c) => c.zh === said))?.at - at / 1000) }));
     assert.ok(late.every(({ ms }) => ms <= MAX_CAPTION_DELAY_MS + stall), `${stall} ms without a drawing: ${JSON.stringify(late)}`);
     test.diagnostic(`captions after ${late.map(({ ms }) => ms)} ms; verdict after ${Math.round(shown['race-flaw-end'] - heard.at(-1).when)} ms, explanation after ${Math.round(shown['race-why'] - verdict)} ms`);
 
@@ -296,6 +296,7 @@ describe('the race of a lesson', () => {
     // Back to the beginning and on by caption: the highlighted line is the last one sent, by then A's DEL, or C's request right after it.
     await tab.evaluate(() => /** @type {HTMLElement} */ (document.activeElement).blur());
     let presses = 0;
+    const stepped = new Set();
     await waitUntil(async () => {
       await tab.pressKey('ArrowLeft');
       return (await tab.text('#race-at')) === '0.00 s';
@@ -303,6 +304,7 @@ describe('the race of a lesson', () => {
     await waitUntil(async () => {
       await tab.pressKey('ArrowRight');
       presses += 1;
+      stepped.add(await tab.text('#race-flaw-say'));
       if (/^A 写完，删锁/.test(await tab.text('#race-flaw-say'))) {
         assert.match(await tab.text('#race-flaw-lines .lit'), /^(ADEL|C(SET lock|GET stock))/);
         const coming = await tab.page.$$eval('#race-flaw-lines .coming', (all) => all.map((line) => line.textContent));
@@ -311,6 +313,7 @@ describe('the race of a lesson', () => {
       return tab.evaluate(() => getComputedStyle(document.getElementById('race-flaw-end')).visibility === 'visible');
     });
     assert.ok(presses < 20, `${presses} presses through all captions of both`);
+    assert.deepEqual(captions.filter(({ zh }) => !stepped.has(zh)), [], 'each caption has a step of its own');
     tab.assertNoErrors();
   });
 
