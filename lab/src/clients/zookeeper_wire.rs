@@ -136,7 +136,7 @@ impl Request {
                 }
                 Some(format!("Created {path}"))
             }
-            Operation::Exists { .. } => Some(stat_text(read_stat(message)?)),
+            Operation::Exists { .. } => Some(format!("cZxid = {:#x}", read_stat(message)?.created_zxid)),
             Operation::SetData { .. } => Some(format!("version {}", read_stat(message)?.version)),
             Operation::GetData { .. } => {
                 let data = read_bytes(message)?;
@@ -269,10 +269,6 @@ fn read_stat(message: &mut &[u8]) -> Option<Stat> {
     let (stat, rest) = message.split_at_checked(LENGTH)?;
     *message = rest;
     Some(Stat { created_zxid: i64::from_be_bytes(*stat.first_chunk()?), version: i32::from_be_bytes(*stat[32..].first_chunk()?) })
-}
-
-fn stat_text(stat: Stat) -> String {
-    format!("cZxid = {:#x}", stat.created_zxid)
 }
 
 /// Data as text, or in hexadecimal if it is no text or has control characters.

@@ -1,6 +1,12 @@
 //! What can be broken in a lab, and the state of each member and link.
 
-use super::{Lab, clock::Clock, nginx, redis, server::Tier, zookeeper};
+use super::{
+    Lab,
+    clock::Clock,
+    nginx, redis,
+    server::{Tier, has_base_name},
+    zookeeper,
+};
 use crate::{
     clients::proxy::Condition,
     fault::{Action, Breakable, Link, LinkState, Member, MemberState},
@@ -42,7 +48,7 @@ impl Lab {
             MemberState::Running => {}
         }
         let has_session =
-            is_instance && self.links.iter().any(|link| link.belongs_to(name) && zookeeper::is_member_name(&link.server));
+            is_instance && self.links.iter().any(|link| link.belongs_to(name) && has_base_name(&link.server, zookeeper::NAME));
         let first = redis::name(0);
         let follower = if self.is_replica_main() { &first } else { redis::REPLICA };
         let (in_sentinel_group, isolated) = (self.is_grouped(name), self.isolated.contains(name));

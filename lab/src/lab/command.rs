@@ -148,8 +148,8 @@ pub async fn run(args: Args, stop: CancellationToken) -> Result<(), Failure> {
         )
     );
 
-    let printer = Printer::start();
-    let notes = Printer::start_with(|line| print_to_stderr(format_args!("oversell: {line}")));
+    let printer = Printer::start(|line| say!("{line}"));
+    let notes = Printer::start(|line| print_to_stderr(format_args!("oversell: {line}")));
     let mut exits = lab.member_exits();
     loop {
         tokio::select! {
@@ -183,13 +183,8 @@ struct Printer {
 }
 
 impl Printer {
-    /// As [`start_with`](Self::start_with), to stdout.
-    fn start() -> Self {
-        Self::start_with(|line| say!("{line}"))
-    }
-
     /// Starts the thread, which gives each line to `print`.
-    fn start_with(print: impl Fn(String) + Send + 'static) -> Self {
+    fn start(print: impl Fn(String) + Send + 'static) -> Self {
         let (lines, waiting) = sync_channel::<String>(MAX_UNPRINTED);
         let dropped = Arc::new(AtomicUsize::new(0));
         let missing = Arc::clone(&dropped);
@@ -415,7 +410,7 @@ mod tests {
     fn lines_that_nobody_reads_are_dropped_and_counted() {
         let (reading, read) = sync_channel::<()>(0);
         let (printed, shown) = std::sync::mpsc::channel();
-        let printer = Printer::start_with(move |line| {
+        let printer = Printer::start(move |line| {
             read.recv().ok();
             printed.send(line).ok();
         });

@@ -31,11 +31,6 @@ pub(super) fn name(index: usize) -> String {
     numbered_name(NAME, index)
 }
 
-/// Whether this is the name of an etcd node.
-pub(super) fn is_member_name(name: &str) -> bool {
-    name.strip_prefix(NAME).is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
-}
-
 /// The name and version of the program, such as `etcd 3.4.23`; `None` if it does not tell.
 pub(super) fn version(program: &Path) -> Option<String> {
     let text = programs::output_of(program, "--version")?;

@@ -47,7 +47,7 @@ use link::ProxyLink;
 use nix::sys::signal::Signal;
 pub use ports::Port;
 use sentinel::{ProxiedReplica, SentinelGroup};
-use server::{Member, MemberSettings, Tier};
+use server::{Member, MemberSettings, Tier, has_base_name};
 use std::{collections::HashSet, sync::Arc, time::Duration};
 use tokio::task::JoinSet;
 
@@ -200,7 +200,7 @@ impl Lab {
     /// Ends the ZooKeeper sessions of this instance, its own and those of the actors on it, as the server does when it hears
     /// nothing for too long; its links to ZooKeeper are cut meanwhile. Fails without links, or if none of the sessions was live.
     pub async fn expire(&self, instance: &str) -> Result<(), Failure> {
-        let to_zookeeper = |link: &&Arc<ProxyLink>| link.belongs_to(instance) && zookeeper::is_member_name(&link.server);
+        let to_zookeeper = |link: &&Arc<ProxyLink>| link.belongs_to(instance) && has_base_name(&link.server, zookeeper::NAME);
         let links: Vec<_> = self.links.iter().filter(to_zookeeper).collect();
         if links.is_empty() {
             return Err(self.unknown_link(&format!("{instance}-{}", zookeeper::NAME)));
@@ -333,7 +333,7 @@ impl Lab {
     /// the folder is unnamed. Returns once no process is left. Dropping the future kills what is left.
     pub async fn stop(self) {
         self.folder.unpublish();
-        let servers = if self.folder.is_kept() { SERVER_STOP_TIMEOUT } else { Duration::ZERO };
+        let servers = if self.folder.is_kept { SERVER_STOP_TIMEOUT } else { Duration::ZERO };
         for (tier, grace) in [(Tier::Gate, SERVER_STOP_TIMEOUT), (Tier::Instance, INSTANCE_STOP_TIMEOUT), (Tier::Server, servers)]
         {
             let running = self.members.iter().filter(|m| m.tier == tier).filter_map(|m| m.process.as_ref());
@@ -355,11 +355,10 @@ impl Lab {
     /// counted as up; for all others every other server.
     fn dependencies_are_up(&self, name: &str) -> bool {
         let mut servers = self.members.iter().filter(|m| m.tier == Tier::Server);
-        let ensembles = [zookeeper::is_member_name, etcd::is_member_name];
-        let Some(is_member) = ensembles.into_iter().find(|is_member| is_member(name)) else {
+        let Some(kind) = [zookeeper::NAME, etcd::NAME].into_iter().find(|kind| has_base_name(name, kind)) else {
             return servers.all(|m| m.name == name || m.pid().is_some());
         };
-        let ensemble: Vec<_> = servers.filter(|m| is_member(&m.name)).collect();
+        let ensemble: Vec<_> = servers.filter(|m| has_base_name(&m.name, kind)).collect();
         let up = ensemble.iter().filter(|m| m.name == name || m.pid().is_some()).count();
         2 * up > ensemble.len()
     }

@@ -118,7 +118,7 @@ impl Process {
                 let started = |start| started.send(start).is_ok();
                 match command.spawn() {
                     Ok(mut child) => {
-                        let pid = pid_of(&child);
+                        let pid = Pid::from_raw(child.id().cast_signed());
                         started(Ok(pid));
                         if let (Some(lines), Some(console)) = (child.stdout.take(), console) {
                             std::thread::spawn(move || forward_lines(lines, &console));
@@ -260,10 +260,6 @@ fn reap(mut child: Child, pid: Pid, state: &watch::Sender<ProcessState>) {
         waited += GROUP_POLL_INTERVAL;
     }
     state.send_replace(ProcessState::Gone(end));
-}
-
-fn pid_of(child: &Child) -> Pid {
-    Pid::from_raw(child.id().cast_signed())
 }
 
 /// Ignores the error for a process that is gone already.

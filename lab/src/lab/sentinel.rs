@@ -220,9 +220,7 @@ impl SentinelGroup {
                 let priority = if *port == to { "1" } else { "100" };
                 redis::cmd("CONFIG").arg(&["SET", "replica-priority", priority]).exec_async(&mut connect(*port).await?).await?;
             }
-            while !would_promote(first, to).await? {
-                sleep(FAILOVER_POLL_INTERVAL).await;
-            }
+            poll_until(async || would_promote(first, to).await).await?;
             // An earlier fail-over may not have reached every member; and a Sentinel on a busy machine gives up a
             // fail-over that it has begun.
             let mut requested = None::<Instant>;
@@ -237,16 +235,13 @@ impl SentinelGroup {
                 sleep(FAILOVER_POLL_INTERVAL).await;
             }
             for port in sentinels {
-                while leader_port(*port).await? != to {
-                    sleep(FAILOVER_POLL_INTERVAL).await;
-                }
+                poll_until(async || Ok(leader_port(*port).await? == to)).await?;
             }
             Ok(())
         };
         // A restarted member becomes a replica only after a while.
         let limit = 3 * PLANNED_FAILOVER_TIMEOUT;
-        let promoted = within_limit(limit, "the Sentinels did not promote it", promotion).await?;
-        promoted.map_err(failed)
+        within_limit(limit, "the Sentinels did not promote it", promotion).await
     }
 }
 
@@ -281,14 +276,21 @@ pub(super) async fn promote(port: u16) -> Result<(), Failure> {
 /// Waits until each link leads to another server than at the call; fails after [`PLANNED_FAILOVER_TIMEOUT`].
 pub(super) async fn wait_until_promoted(links: &[Arc<ProxyLink>]) -> Result<(), Failure> {
     let all = join_all(links.iter().map(|link| link.proxy.wait_until_redirected()));
-    let promoted = within_limit(PLANNED_FAILOVER_TIMEOUT, "the Sentinel promoted no replica", all);
-    promoted.await.map(drop)
+    within_limit(PLANNED_FAILOVER_TIMEOUT, "the Sentinel promoted no replica", all.map(|_| Ok(()))).await
 }
 
-/// Waits for `awaited`. After `limit` the error says what did not happen.
-async fn within_limit<T>(limit: Duration, failure: &str, awaited: impl Future<Output = T>) -> Result<T, Failure> {
-    let late = |_| unusable!("{failure} within {} s", limit.as_secs());
-    timeout(limit, awaited).await.map_err(late)
+/// Waits for `awaited`. Its error, and that after `limit`, say what did not happen.
+async fn within_limit(limit: Duration, failure: &str, awaited: impl Future<Output = RedisResult<()>>) -> Result<(), Failure> {
+    let done = timeout(limit, awaited).await.map_err(|_| unusable!("{failure} within {} s", limit.as_secs()))?;
+    done.map_err(|e| unusable!("{failure}: {e}"))
+}
+
+/// Asks again and again, without a limit, until `holds`.
+async fn poll_until(holds: impl AsyncFn() -> RedisResult<bool>) -> RedisResult<()> {
+    while !holds().await? {
+        sleep(FAILOVER_POLL_INTERVAL).await;
+    }
+    Ok(())
 }
 
 /// Makes the first Redis the main one again and the other its replica; returns once `links` lead to it and the replica has caught
@@ -296,33 +298,25 @@ async fn within_limit<T>(limit: Duration, failure: &str, awaited: impl Future<Ou
 pub(super) async fn restore(of: &ProxiedReplica, links: &[Arc<ProxyLink>]) -> Result<(), Failure> {
     let ProxiedReplica { main, replica, sentinel: port } = of;
     let (replica, port) = (*replica, *port);
-    let failed = |e: redis::RedisError| unusable!("the first Redis was not promoted: {e}");
     let restored = async {
-        let mut connection = connect(port).await?;
-        let leader_query = sentinel_command("GET-MASTER-ADDR-BY-NAME");
-        let is_first = async |connection: &mut _| {
-            let (_, now): (String, u16) = leader_query.query_async(connection).await?;
+        let is_first = async || {
+            let now = leader_port(port).await?;
             // The Sentinel names it already while it promotes; the links follow afterwards.
             RedisResult::Ok(now == main.proxy.port() && links.iter().all(|link| link.proxy.target() == main.proxy.target()))
         };
-        if !is_first(&mut connection).await? {
+        if !is_first().await? {
             let first = format!("redis://{}", main.proxy.target());
             replicate_from(redis_at(&first).await?, replica).await?;
         }
-        while !is_first(&mut connection).await? {
+        while !is_first().await? {
             // Refused until the Sentinel knows that the old main Redis follows.
-            sentinel_command("FAILOVER").exec_async(&mut connection).await.ok();
+            sentinel_command("FAILOVER").exec_async(&mut connect(port).await?).await.ok();
             sleep(FAILOVER_POLL_INTERVAL).await;
         }
         replicate_from(connect(replica).await?, main.proxy.port()).await?;
-        while connected_replicas(port).await?.is_empty() {
-            sleep(FAILOVER_POLL_INTERVAL).await;
-        }
-        Ok(())
+        poll_until(async || Ok(!connected_replicas(port).await?.is_empty())).await
     };
-    let limit = 2 * PLANNED_FAILOVER_TIMEOUT;
-    let restored = within_limit(limit, "the first Redis was not promoted", restored).await?;
-    restored.map_err(failed)
+    within_limit(2 * PLANNED_FAILOVER_TIMEOUT, "the first Redis was not promoted", restored).await
 }
 
 /// Makes this Redis a replica of the one at `port`, and waits, without a limit, until it has caught up.

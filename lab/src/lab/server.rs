@@ -46,6 +46,11 @@ pub(super) fn numbered_name(name: &str, index: usize) -> String {
     }
 }
 
+/// Whether this is one of the [numbered names](numbered_name) of `base`.
+pub(super) fn has_base_name(name: &str, base: &str) -> bool {
+    name.strip_prefix(base).is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
+}
+
 /// A program that the lab starts: its command, its files and its health. Implemented by each kind of server, by nginx and by
 /// instances; `folder` is the server's own.
 pub(super) trait Server: Debug + Send + Sync {

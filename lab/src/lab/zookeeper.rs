@@ -43,11 +43,6 @@ pub(super) fn name(index: usize) -> String {
     numbered_name(NAME, index)
 }
 
-/// Whether this is the name of a ZooKeeper server.
-pub(super) fn is_member_name(name: &str) -> bool {
-    name.strip_prefix(NAME).is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
-}
-
 /// Ports of a member for the other members.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct PeerPorts {
