@@ -8,7 +8,7 @@ use crate::{
     visits::{VisitEventKind, VisitGuard},
 };
 use metrics::Gauge;
-use oversell_lock::{Fence, Owner, redis::Lease};
+use oversell_lock::{Fence, Guard, LockError, Owner, redis::Lease};
 use serde::{Serialize, Serializer};
 use std::{
     fmt::Display,
@@ -74,6 +74,19 @@ pub enum LockState {
     Kept,
     /// Lost: its lease had ended, or it was deleted.
     Lost,
+}
+
+impl LockState {
+    /// Releases a lock, and returns its state. An error is logged; `None` if it is another than that the lock was lost.
+    pub(crate) async fn at_release(guard: Guard) -> Option<Self> {
+        match guard.release().await {
+            Ok(()) => Some(Self::Kept),
+            Err(error) => {
+                tracing::warn!(%error, "the lock was not released cleanly");
+                matches!(error, LockError::Lost { .. }).then_some(Self::Lost)
+            }
+        }
+    }
 }
 
 impl Deduction {

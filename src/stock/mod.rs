@@ -27,7 +27,7 @@ use crate::{
 };
 use futures::future::BoxFuture;
 use oversell_lab::terminal::chinese::localized;
-use oversell_lock::{Fence, Guard, LockError};
+use oversell_lock::{Fence, Guard};
 use serde::Serialize;
 use std::{fmt, future::Future, sync::LazyLock, time::Duration};
 use utoipa::ToSchema;
@@ -205,13 +205,7 @@ where
     S: Future<Output = Result<Deduction, Error>>,
 {
     let outcome = section(guard.fence()).await;
-    let found = match guard.release().await {
-        Ok(()) => Some(LockState::Kept),
-        Err(error) => {
-            tracing::warn!(%error, "the lock was not released cleanly");
-            matches!(error, LockError::Lost { .. }).then_some(LockState::Lost)
-        }
-    };
+    let found = LockState::at_release(guard).await;
     Ok(outcome?.with_lock_state(found))
 }
 

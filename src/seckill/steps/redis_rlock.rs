@@ -21,12 +21,6 @@ async fn place(ctx: &Ctx, order: &Order) -> Result<OrderReceipt, Error> {
     })?;
     let placed = rows::create_order(ctx, order).await;
     order.job.reach(Point::Unlock).await;
-    let lock = match guard.release().await {
-        Ok(()) => Some(LockState::Kept),
-        Err(error) => {
-            tracing::warn!(%error, "the lock was not released cleanly");
-            matches!(error, LockError::Lost { .. }).then_some(LockState::Lost)
-        }
-    };
+    let lock = LockState::at_release(guard).await;
     Ok(OrderReceipt { lock, ..placed? })
 }
