@@ -30,7 +30,12 @@ impl Play {
 
     /// Injects a fault; fails without a lab. If it [can be undone](Action::undone_by), it is at the end, or by the race before.
     pub(super) async fn inject(&self, action: Action, member: &str) -> Result<(), Error> {
-        let done = self.lab()?.inject(action, member).await;
+        self.inject_sized(action, member, Duration::ZERO).await
+    }
+
+    /// As [`inject`](Self::inject), with a size: that of a jump of a clock, or a delay.
+    pub(super) async fn inject_sized(&self, action: Action, member: &str, by: Duration) -> Result<(), Error> {
+        let done = self.lab()?.inject_sized(action, member, by).await;
         done.map_err(|error| Error::replay(format!("{action} {member}: {error}")))
     }
 
@@ -79,8 +84,7 @@ impl Play {
         let action = if by.is_zero() { Action::Mend } else { Action::Slow };
         for node in NODES.iter().take(self.ctx.nodes.len()) {
             let link = format!("{}-{}", self.instance_name(role)?, node);
-            let done = self.lab()?.inject_sized(action, &link, by).await;
-            done.map_err(|error| Error::replay(format!("{action} {link}: {error}")))?;
+            self.inject_sized(action, &link, by).await?;
         }
         Ok(())
     }

@@ -88,12 +88,6 @@ impl Play {
         Ok(())
     }
 
-    /// Ends every lease now, and records it as forced.
-    pub(super) async fn end_all_leases(&self) -> Result<(), Error> {
-        self.record_forced(true);
-        self.reader.end_leases(None).await
-    }
-
     /// Makes the clock of a Redis node jump beyond every lease. If the lab cannot, or the pace forces it, ends the lock's
     /// lease on that node instead. Returns once the lock is gone there.
     pub(super) async fn jump_clock(&self, node: usize) -> Result<(), Error> {
@@ -102,8 +96,7 @@ impl Play {
             self.reader.end_leases(Some(node)).await?;
         } else {
             let member = NODES[node];
-            let done = self.lab()?.inject_sized(Action::Jump, member, CLOCK_JUMP).await;
-            done.map_err(|error| Error::replay(format!("jump {member}: {error}")))?;
+            self.inject_sized(Action::Jump, member, CLOCK_JUMP).await?;
         }
         self.record_forced(forced);
         poll_until(STEP_TIMEOUT, "the node still has the lock", || self.reader.is_free_on_node(node)).await

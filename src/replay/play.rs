@@ -273,12 +273,6 @@ impl Play {
     }
 }
 
-impl std::fmt::Debug for Play {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Play").field("act", &self.act).finish_non_exhaustive()
-    }
-}
-
 /// Polls until `condition` is true. Fails at once with an error of `condition`, and after `limit` with the reason `late`.
 pub(super) async fn poll_until<F: Future<Output = Result<bool, Error>>>(
     limit: Duration,

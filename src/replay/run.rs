@@ -113,7 +113,8 @@ impl RaceScript {
             };
             let letter = match who {
                 NextMove::Clock if self.has_clock() => {
-                    play.end_all_leases().await?;
+                    play.record_forced(true);
+                    play.reader.end_leases(None).await?;
                     continue;
                 }
                 NextMove::Death => {
