@@ -115,8 +115,8 @@ pub enum Twin {
     Run(Run),
 }
 
-/// Where a load goes: to one instance, or to three behind nginx.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// Where to send the load.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Target {
     #[default]
@@ -125,7 +125,7 @@ pub enum Target {
     Three,
 }
 
-/// One side of a comparison of rates: `RateSide::on_one_instance("mutex")`, or `RateSide { threads: 8, ..RateSide::on_one_instance("mutex") }`.
+/// One side of a comparison of rates.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RateSide {
@@ -150,13 +150,6 @@ impl Target {
             Self::One => Bilingual::of("一个实例", "one instance"),
             Self::Three => Bilingual::of("三个实例", "three instances"),
         }
-    }
-}
-
-impl RateSide {
-    /// 100 connections to one instance.
-    pub const fn on_one_instance(strategy: &'static str) -> Self {
-        Self { strategy, target: Target::One, threads: 100 }
     }
 }
 

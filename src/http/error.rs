@@ -125,14 +125,6 @@ impl Error {
     pub(super) fn no_strategy(slug: String) -> Self {
         Self::Domain(Domain::NoStrategy(slug))
     }
-
-    /// The name of the server that the error is about; `None` if it is about none.
-    pub(super) fn server(&self) -> Option<&'static str> {
-        match self {
-            Self::Domain(error) => error.server(),
-            _ => None,
-        }
-    }
 }
 
 /// The table: status, kind, Chinese title, and other fields of the problem. The English detail is the error's own text,

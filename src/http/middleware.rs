@@ -156,7 +156,9 @@ fn failure_response(
     format: Format,
     id: &str,
 ) -> Response {
-    if error.server() == Some(Server::MySql.name()) {
+    if let Error::Domain(error) = error
+        && error.server() == Some(Server::MySql.name())
+    {
         app.ctx.forget_idle();
     }
     let problem = Problem::from(error);

@@ -40,7 +40,9 @@ pub(super) async fn serve_file(method: Method, uri: Uri, headers: HeaderMap) -> 
         return Err(Error::OnlyAtNginx(NGINX_ONLY_ROUTES));
     }
     let bundles = BundledFiles::current();
-    let bundled = bundles.get(path).filter(|_| !asks_for_modules(&uri));
+    // With `?modules` the scripts are served one by one instead of a bundle.
+    let asks_for_modules = uri.query().unwrap_or_default().split('&').any(|word| word == "modules");
+    let bundled = bundles.get(path).filter(|_| !asks_for_modules);
     let file = match bundled {
         Some(content) => cache::File::bundled(path, content, bundles.modified),
         None => StaticFiles::get(path).map(|file| cache::File::embedded(path, file)).ok_or(Error::NoRoute)?,
@@ -67,12 +69,6 @@ pub(super) async fn serve_file(method: Method, uri: Uri, headers: HeaderMap) -> 
         headers.typed_insert(LastModified::from(modified));
     }
     Ok(answer)
-}
-
-/// Whether the address has `?modules`, which serves the scripts one by one instead of a bundle.
-fn asks_for_modules(uri: &Uri) -> bool {
-    let mut words = uri.query().unwrap_or_default().split('&');
-    words.any(|word| word == "modules")
 }
 
 /// The readme, or other document, at this path, to which the page links; `None` at any other path.

@@ -31,7 +31,7 @@ use secrecy::ExposeSecret;
 use std::{
     io,
     net::IpAddr,
-    path::{Path, PathBuf},
+    path::PathBuf,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -109,7 +109,8 @@ pub async fn run(args: Args, stopping: CancellationToken) -> Result<(), Failure>
     tracing::info!("oversell {} listens on {}", ctx.instance, app.own_address());
     if let Some(file) = &args.json {
         let instance = InstanceAddress { name: ctx.instance.clone(), url: app.own_address(), pid: std::process::id() };
-        write_address(file, &instance).map_err(|e| unusable!("{}: {e}", file.display()))?;
+        let text = serde_json::to_vec_pretty(&instance).map_err(io::Error::from);
+        text.and_then(|text| std::fs::write(file, text)).map_err(|e| unusable!("{}: {e}", file.display()))?;
     }
 
     let router = routes::router(&app);
@@ -220,10 +221,6 @@ pub(super) fn close_to_others(config: &mut Config) -> Result<(), Failure> {
     );
     config.admin.token = token.into();
     Ok(())
-}
-
-fn write_address(file: &Path, instance: &InstanceAddress) -> io::Result<()> {
-    std::fs::write(file, serde_json::to_vec_pretty(instance)?)
 }
 
 /// Reads the configuration with what the command line overrides.

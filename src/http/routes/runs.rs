@@ -2,6 +2,7 @@
 
 use crate::http::routes::prelude::*;
 use crate::{
+    claims::Target,
     http::{
         runs::{
             Runs,
@@ -48,17 +49,6 @@ pub(in crate::http) struct RunRequest {
     #[garde(dive)]
     #[schema(inline, default = 5000)]
     count: Option<BoundedInteger<0, 1_000_000>>,
-}
-
-/// Where to send the load.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, ToSchema)]
-#[serde(rename_all = "lowercase")]
-enum Target {
-    /// To this instance.
-    #[default]
-    One,
-    /// To `cluster.http`.
-    Three,
 }
 
 /// Starts a run of load, on a product of its own that is removed at its end.

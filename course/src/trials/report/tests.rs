@@ -67,7 +67,7 @@ fn page() -> String {
         p99_ms: 98.0,
     };
     let rated = |target| MeasuredRate {
-        side: RateSide { target, ..RateSide::on_one_instance("mutex") },
+        side: RateSide { strategy: "mutex", target, threads: 100 },
         per_sec: Spread::from_values([900.0, 1100.0]),
     };
     let (first, second) = (rated(Target::Three), rated(Target::One));
