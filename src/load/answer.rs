@@ -74,14 +74,10 @@ impl SaleAnswer<'_> {
 
 /// Status and words on one line. Numbers become `N`, because waits differ from answer to answer while the reason is the same.
 fn reason(status: u16, text: &str) -> String {
+    let without_number = |word| if str::bytes(word).all(|b| b.is_ascii_digit()) { "N" } else { word };
     let words: Vec<_> = text.split_whitespace().map(without_number).collect();
     let line: String = words.join(" ").chars().take(MAX_REASON_CHARS).collect();
     format!("{status} {line}").trim_end().to_owned()
-}
-
-/// `N` for a word of digits; any other word is returned unchanged.
-fn without_number(word: &str) -> &str {
-    if word.bytes().all(|b| b.is_ascii_digit()) { "N" } else { word }
 }
 
 #[cfg(test)]

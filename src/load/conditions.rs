@@ -1,10 +1,6 @@
 //! The conditions of the figures, without which they mean little.
 
-use oversell_lab::{
-    addresses::Addresses,
-    clients::{four_letters::four_letter_command, redis_at::redis_at},
-    terminal::chinese::localized,
-};
+use oversell_lab::{addresses::Addresses, clients::redis_at::redis_at, terminal::chinese::localized};
 use oversell_lock::mysql::{MySqlOptions, TablePool};
 use serde::Serialize;
 use std::{
@@ -14,7 +10,7 @@ use std::{
     path::Path,
     time::{Duration, Instant},
 };
-use tokio::{process::Command, time::timeout};
+use tokio::time::timeout;
 
 /// Asks MySQL for its version, its durability and its isolation level, which are printed beside the figures.
 const SHOW_CONDITIONS: &str = "SHOW VARIABLES WHERE Variable_name IN ('version', 'innodb_flush_log_at_trx_commit', \
@@ -69,14 +65,17 @@ impl Conditions {
         let Some(lab) = lab else { return machine };
         let folder = fs::create_dir_all(DATA_FOLDER).and_then(|()| fs::canonicalize(DATA_FOLDER));
         let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
-        let (mysql, redis, zookeeper, nginx) =
-            tokio::join!(mysql(&lab.mysql.url), redis(lab.first_redis()), zookeeper(&lab.zookeeper.connect), nginx());
-        let etcd = lab.versions.get("etcd").map(|said| said.replace("etcd ", "version="));
-        let servers = [("mysql", mysql), ("redis", redis), ("zookeeper", zookeeper), ("etcd", etcd), ("nginx", nginx)];
+        let (mysql, redis) = tokio::join!(mysql(&lab.mysql.url), redis(lab.first_redis()));
+        // The lab has read these, as `etcd 3.4.23`, when it started.
+        let at_start = ["zookeeper", "etcd", "nginx"].map(|server| {
+            let version = lab.versions.get(server).and_then(|said| said.split(' ').nth(1));
+            (server, version.map(|version| format!("version={version}")))
+        });
+        let servers = [("mysql", mysql), ("redis", redis)].into_iter().chain(at_start);
         Self {
             file_system: folder.as_ref().ok().and_then(|folder| file_system(&mounts, folder)).unwrap_or_default(),
             fdatasync_us: folder.ok().and_then(|folder| fdatasync(&folder).ok()),
-            servers: servers.into_iter().filter_map(|(server, said)| Some((server, said?))).collect(),
+            servers: servers.filter_map(|(server, said)| Some((server, said?))).collect(),
             ..machine
         }
     }
@@ -145,27 +144,6 @@ async fn redis(url: &str) -> Option<String> {
         Some(said)
     };
     timeout(SERVER_TIMEOUT, ask).await.ok()?
-}
-
-/// The version of the first server of ZooKeeper; `None` if it does not answer in time.
-async fn zookeeper(connect: &str) -> Option<String> {
-    let ask = async {
-        let said = four_letter_command(connect.split(',').next()?, "srvr").await.ok()?;
-        let version = said.lines().find_map(|line| line.strip_prefix("Zookeeper version: "))?;
-        Some(format!("version={}", version.split(['-', ',']).next()?))
-    };
-    timeout(SERVER_TIMEOUT, ask).await.ok()?
-}
-
-/// The version of the program nginx, because the server does not tell its version; `None` if it is not here.
-async fn nginx() -> Option<String> {
-    for program in ["nginx", "/usr/sbin/nginx"] {
-        if let Ok(said) = Command::new(program).arg("-v").output().await {
-            let said = String::from_utf8_lossy(&said.stderr).into_owned();
-            return Some(format!("version={}", said.trim().rsplit('/').next()?));
-        }
-    }
-    None
 }
 
 impl fmt::Display for Conditions {

@@ -59,7 +59,7 @@ Exit status: 0 every promise kept, 1 one was broken or a fault did not show, 2 b
 ends with a failure, 130 cut short by a signal.")]
 pub struct Args {
     /// By which strategy the command buys
-    #[arg(long, value_name = "NAME", value_parser = name_parser(&stock::ALL), hide_possible_values = true)]
+    #[arg(long, value_name = "NAME", value_parser = name_parser(stock::ALL.iter(), |one| one.slug), hide_possible_values = true)]
     strategy: Option<&'static Strategy>,
     /// Pieces in stock before the command
     #[arg(long, value_name = "N", default_value_t = 5000, value_parser = clap::value_parser!(i64).range(0..=PLENTIFUL_STOCK))]

@@ -10,11 +10,10 @@ use super::{
     plan::{ONE_INSTANCE, Plan, THREE_BEHIND_NGINX, Timed, target_name},
     row::{Rate, Row},
     run::{Snapshot, run},
-    table::promise_lines,
+    table::{RowTable, promise_lines},
     target::{ClusterOptions, Registry, check, token},
-    terminal::Bar,
+    terminal::{Bar, table},
 };
-use crate::registry::RegistryEntry;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use oversell_lab::{
     addresses::Addresses,
@@ -87,10 +86,14 @@ pub(super) struct Measurement {
     pub(super) not_run: Vec<String>,
 }
 
-/// Parses a name of a registry; clap suggests the nearest for a mistyped one.
-pub(super) fn name_parser<S: Sync>(all: &'static [RegistryEntry<S>]) -> impl TypedValueParser<Value = &'static RegistryEntry<S>> {
-    let find = move |name: String| all.iter().find(|entry| entry.slug == name);
-    PossibleValuesParser::new(all.iter().map(|entry| entry.slug)).map(move |name| find(name).expect("it is one of them"))
+/// Parses the name of one of these; clap suggests the nearest for a mistyped one.
+pub fn name_parser<T: Sync + 'static>(
+    all: impl IntoIterator<Item = &'static T>,
+    name: fn(&T) -> &'static str,
+) -> impl TypedValueParser<Value = &'static T> {
+    let all: Vec<_> = all.into_iter().collect();
+    let names = PossibleValuesParser::new(all.iter().map(|one| name(one)));
+    names.map(move |given| *all.iter().find(|one| name(one) == given).expect("it is one of them"))
 }
 
 /// Parses the duration of a round.
@@ -129,17 +132,14 @@ pub async fn measure_in_rounds(
             match run_with_progress(bar, &plans[n].with_duration(timed), stop).await {
                 Ok(_) if stop.is_cancelled() => return (rows, failed),
                 Ok(row) => rows[n].push(row),
-                Err(why) => failed.push(describe_failed_run(&plans[n], round + 1, &why)),
+                Err(why) => {
+                    let (plan, round) = (describe_plan(&plans[n]), round + 1);
+                    failed.push(localized!("{plan}，第 {round} 轮：{why}", "{plan}, round {round}: {why}"));
+                }
             }
         }
     }
     (rows, failed)
-}
-
-/// Describes a run that could not be made.
-fn describe_failed_run(Plan { strategy, target, .. }: &Plan, round: usize, why: &Failure) -> String {
-    let target = target_name(target);
-    localized!("{strategy}，{target}，第 {round} 轮：{why}", "{strategy} on {target}, round {round}: {why}")
 }
 
 /// Names the strategy and the target of a plan.
@@ -162,11 +162,8 @@ impl MeasureArgs {
     /// Errors: [`Failure::Unusable`] where the address of one is not known, it does not answer, or it lacks one of `slugs`.
     pub(super) async fn set_up(&self, at: Option<Addresses>, registry: Registry, slugs: &[&str]) -> Result<Setup, Failure> {
         let cluster = self.place.find(at)?;
-        let mut targets = Vec::new();
-        for name in &self.targets {
-            let base = cluster.address(name)?.to_owned();
-            targets.push((name.clone(), base));
-        }
+        let addresses = self.targets.iter().map(|name| Ok((name.clone(), cluster.address(name)?.to_owned())));
+        let targets = addresses.collect::<Result<Vec<_>, Failure>>()?;
         let mut without_server = Vec::new();
         for (_, base) in &targets {
             without_server = check(base, registry, slugs).await?;
@@ -258,16 +255,11 @@ impl MeasureArgs {
 impl Measurement {
     /// Prints the tables and then, where they are seen, the promises; writes the file of `how`.
     /// Errors: those of [`check_promises`](Self::check_promises); [`Failure::Unusable`] where the file cannot be written.
-    pub(super) fn report(
-        &self,
-        how: &MeasureArgs,
-        tables: &[fn(&[Row], bool) -> String],
-        stop: &CancellationToken,
-    ) -> Result<(), Failure> {
+    pub(super) fn report(&self, how: &MeasureArgs, tables: &[RowTable], stop: &CancellationToken) -> Result<(), Failure> {
         if !self.rows.is_empty() {
             say!("");
-            for table in tables {
-                say!("{}\n", table(&self.rows, how.markdown));
+            for (columns, left_aligned) in tables {
+                say!("{}\n", table(columns, left_aligned, &self.rows, how.markdown));
             }
         }
         for line in promise_lines(&self.rows) {

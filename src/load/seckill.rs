@@ -52,7 +52,7 @@ pub struct Args {
     #[arg(long, value_name = "MS", default_value_t = 10, value_parser = clap::value_parser!(u64).range(..=60_000))]
     hold_ms: u64,
     /// Only these steps, by name [default: all]
-    #[arg(long, value_name = "A,B", value_delimiter = ',', value_parser = name_parser(&seckill::ALL), hide_possible_values = true)]
+    #[arg(long, value_name = "A,B", value_delimiter = ',', value_parser = name_parser(seckill::ALL.iter(), |one| one.slug), hide_possible_values = true)]
     strategies: Vec<&'static SeckillStep>,
     #[command(flatten)]
     how: MeasureArgs,
@@ -76,7 +76,7 @@ pub async fn run(args: Args, at: Option<Addresses>, stop: CancellationToken) -> 
         plan.for_orders(args.users, args.repeats)
     };
     let found = args.how.measure(setup, &slugs, load, None, Vec::new(), &stop).await?;
-    found.report(&args.how, &[table::orders_table], &stop)
+    found.report(&args.how, &[table::ORDERS_TABLE], &stop)
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use super::{
     history::Contention,
     plan::{ONE_INSTANCE, target_name},
     row::{OrderFigures, Rate, Row},
-    terminal::{Column, ms, rate, table, with_commas},
+    terminal::{Column, ms, rate, with_commas},
     verdict::Verdict,
 };
 use comfy_table::{Cell, Color};
@@ -76,19 +76,14 @@ const ORDERS: [Column<Row>; 19] = [
     (of("最高", "to"), |row| rate_cell(row, |r| rate(r.sold_per_sec.max))),
 ];
 
+/// A table of rows: its columns, and the numbers of those that are aligned left.
+pub(super) type RowTable = (&'static [Column<Row>], &'static [usize]);
+
 /// The table with the stock and the Aggregate Report.
-pub(super) fn aggregate_table(rows: &[Row], markdown: bool) -> String {
-    table(&AGGREGATE, &[0, 1, 2], rows, markdown)
-}
-
+pub(super) const AGGREGATE_TABLE: RowTable = (&AGGREGATE, &[0, 1, 2]);
 /// The table with retries, waits and rates.
-pub(super) fn contention_table(rows: &[Row], markdown: bool) -> String {
-    table(&CONTENTION, &[0, 1, 10, 11], rows, markdown)
-}
-
-pub(super) fn orders_table(rows: &[Row], markdown: bool) -> String {
-    table(&ORDERS, &[0, 1, 2], rows, markdown)
-}
+pub(super) const CONTENTION_TABLE: RowTable = (&CONTENTION, &[0, 1, 10, 11]);
+pub(super) const ORDERS_TABLE: RowTable = (&ORDERS, &[0, 1, 2]);
 
 /// A cell with a whole number, with commas.
 fn count(n: u64) -> Cell {

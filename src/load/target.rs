@@ -55,10 +55,7 @@ impl ClusterOptions {
         if self.http.is_some() || self.instance.is_some() {
             return Ok(Cluster { http: self.http.clone(), instance: self.instance.clone(), lab: None });
         }
-        let lab = match lab {
-            Some(lab) => lab,
-            None => Addresses::read_running_lab(&self.lab_json)?,
-        };
+        let lab = lab.map_or_else(|| Addresses::read_running_lab(&self.lab_json), Ok)?;
         let instance = lab.instances.first().map(|i| i.url.clone());
         Ok(Cluster { http: Some(lab.http.clone()), instance, lab: Some(lab) })
     }

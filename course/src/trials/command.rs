@@ -8,12 +8,12 @@ use super::{
     table::{self, Lang},
     twin::{self, Tried},
 };
-use clap::builder::{PossibleValuesParser, TypedValueParser};
 use http::Method;
 use oversell::{
-    claims::{ALL, Chapter, ClaimVerdict, Lesson, find, lessons, verdicts::Verdicts},
+    claims::{ALL, Chapter, ClaimVerdict, Lesson, lessons, verdicts::Verdicts},
     load::{
         conditions::{COMMIT, Conditions},
+        measure::name_parser,
         target::{ClusterOptions, Registry, check},
         terminal::stopped_by_signal,
     },
@@ -56,7 +56,7 @@ Exit status: 0 as in the last full run that is kept (docs/course.md), 1 a claim 
 twin was not refused, 2 bad usage, no lab, a missing server.")]
 pub(crate) struct Args {
     /// Only these lessons, by their sections
-    #[arg(long = "lesson", value_name = "ID", num_args = 1.., value_parser = lesson_parser(), hide_possible_values = true)]
+    #[arg(long = "lesson", value_name = "ID", num_args = 1.., value_parser = name_parser(lessons(), |lesson| lesson.id), hide_possible_values = true)]
     lessons: Vec<&'static Lesson>,
     /// Only the lessons of the quick form, with fewer rounds, and fewer requests of a load that must sell exactly
     #[arg(long, conflicts_with = "lessons")]
@@ -78,12 +78,6 @@ pub(crate) struct Args {
     lang: Option<Lang>,
     #[command(flatten)]
     place: ClusterOptions,
-}
-
-/// Parses a lesson by its section; clap suggests the nearest for a mistyped one.
-fn lesson_parser() -> impl TypedValueParser<Value = &'static Lesson> {
-    let all = PossibleValuesParser::new(lessons().map(|lesson| lesson.id));
-    all.map(|id| find(&id).expect("it is one of them"))
 }
 
 impl Outputs for Args {

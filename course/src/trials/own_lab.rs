@@ -5,7 +5,7 @@ use nix::{
     sys::signal::{Signal, kill},
     unistd::Pid,
 };
-use oversell::{claims::Words, load::target};
+use oversell::{claims::Words, load::target, server::Server};
 use oversell_lab::{
     addresses::{Addresses, SENTINEL_GROUP},
     clients::{four_letters::four_letter_command, redis_at::redis_at},
@@ -56,16 +56,6 @@ pub(super) async fn start_galera_with_causal_reads(on: &Cluster) -> Result<OwnLa
     OwnLab::start_in_new_folder(GALERA, Some(CAUSAL_READS), on.quick, on.stop.clone()).await
 }
 
-/// The server of a lab that is broken: the only one of its kind, the one that is written, or the one that leads.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum BrokenServer {
-    /// The database; in a cluster the node of the first instance.
-    MySql,
-    Redis,
-    ZooKeeper,
-    Etcd,
-}
-
 /// Connects to the first Sentinel of a lab.
 pub(super) async fn connect_to_sentinel(on: &Cluster) -> Result<MultiplexedConnection, NoVerdict> {
     let sentinel = on.servers()?.sentinels.first();
@@ -108,16 +98,14 @@ impl OwnLab {
         Ok(())
     }
 
-    /// The lab's name of the server of this kind that is alone, is written, or leads now.
-    pub(super) async fn leader(&self, of: BrokenServer) -> Result<String, NoVerdict> {
+    /// The lab's name of the server of this kind that is alone, is written, or leads now. Of a cluster of the database it is the node
+    /// of the first instance.
+    pub(super) async fn leader(&self, of: Server) -> Result<String, NoVerdict> {
         let at = self.cluster.servers()?;
         Ok(match of {
-            BrokenServer::MySql => "mysql".to_owned(),
-            BrokenServer::Etcd => "etcd".to_owned(),
-            BrokenServer::Redis if at.sentinels.is_empty() => "redis".to_owned(),
-            BrokenServer::Redis => leading_redis(&self.cluster).await?.0.to_owned(),
-            BrokenServer::ZooKeeper if !at.zookeeper.connect.contains(',') => "zookeeper".to_owned(),
-            BrokenServer::ZooKeeper => self.wait_for_leader_and_followers("").await?.remove(0),
+            Server::Redis if !at.sentinels.is_empty() => leading_redis(&self.cluster).await?.0.to_owned(),
+            Server::ZooKeeper if at.zookeeper.connect.contains(',') => self.wait_for_leader_and_followers("").await?.remove(0),
+            alone => alone.name().to_owned(),
         })
     }
 
@@ -128,12 +116,8 @@ impl OwnLab {
         Self::start_in_new_folder(options, None, on.quick, on.stop.clone()).await
     }
 
-    /// Starts a lab with these options of `oversell lab`; needs no other lab.
-    pub(super) async fn start_independent(options: &str, stop: CancellationToken) -> Result<Self, NoVerdict> {
-        Self::start_in_new_folder(options, None, false, stop).await
-    }
-
-    async fn start_in_new_folder(
+    /// Starts a lab with these options of `oversell lab`, and this setting of its instances; needs no other lab.
+    pub(super) async fn start_in_new_folder(
         options: &str,
         setting: Option<(&str, &str)>,
         quick: bool,

@@ -106,10 +106,7 @@ struct Rounds(BTreeMap<Work, Vec<RoundResult>>);
 /// Errors: [`Failure::Promise`] where a figure is missed, [`Failure::Unusable`] where no lab is running,
 /// [`Failure::Interrupted`] where a signal stopped it.
 pub async fn run(args: Args, at: Option<Addresses>, starts: Vec<Duration>, stop: CancellationToken) -> Result<(), Failure> {
-    let at = match at {
-        Some(at) => at,
-        None => Addresses::read_running_lab(&args.lab_json)?,
-    };
+    let at = at.map_or_else(|| Addresses::read_running_lab(&args.lab_json), Ok)?;
     let has_etcd = !at.etcd.is_empty();
     let works = measurements(has_etcd);
     let slugs: Vec<_> = works.iter().filter_map(|work| work.strategy()).collect();

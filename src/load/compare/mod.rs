@@ -62,7 +62,7 @@ pub struct Args {
     #[arg(long, value_name = "MS", default_value_t = 0, value_parser = clap::value_parser!(u64).range(..=60_000))]
     hold_ms: u64,
     /// Only these strategies, by name [default: the nine that everybody knows]
-    #[arg(long, value_name = "A,B", value_delimiter = ',', value_parser = name_parser(&stock::ALL), hide_possible_values = true, conflicts_with_all = ["course", "all"])]
+    #[arg(long, value_name = "A,B", value_delimiter = ',', value_parser = name_parser(stock::ALL.iter(), |one| one.slug), hide_possible_values = true, conflicts_with_all = ["course", "all"])]
     strategies: Vec<&'static Strategy>,
     /// All strategies of the course
     #[arg(long, conflicts_with = "all")]
@@ -88,7 +88,7 @@ impl Outputs for Args {
 /// [`Failure::Unusable`] where no cluster answers or a server is missing, [`Failure::Interrupted`] after a signal.
 pub async fn run(args: Args, at: Option<Addresses>, stop: CancellationToken) -> Result<(), Failure> {
     let found = compare(&args, at, &stop).await?;
-    found.report(&args.how, &[table::aggregate_table, table::contention_table], &stop)
+    found.report(&args.how, &[table::AGGREGATE_TABLE, table::CONTENTION_TABLE], &stop)
 }
 
 /// Measures the ceiling of each target, and then each strategy on each target.

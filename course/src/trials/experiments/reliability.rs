@@ -3,13 +3,14 @@
 
 use crate::trials::{
     Cluster, NoVerdict, Observation, Product,
-    own_lab::{BrokenServer, OwnLab, REPLICATED},
+    own_lab::{OwnLab, REPLICATED},
     purchases::outcome,
 };
 use futures::future::{try_join, try_join_all};
 use oversell::{
     claims::{Words, words},
     load::history::Outcome,
+    server::Server,
     stock::Store,
 };
 use oversell_lab::{fault::Action, terminal::bilingual::Bilingual, wait::wait_for};
@@ -196,9 +197,9 @@ async fn try_fault_of_holder(on: &Cluster, locks: &[&'static str], fault: LockFa
 async fn try_fault_of_server(own: &OwnLab, lock: &'static str, fault: LockFault, lags: bool) -> Result<LockResult, NoVerdict> {
     let on = &own.cluster;
     let server = own.leader(match lock {
-        "redis-lock" => BrokenServer::Redis,
-        "table-lock" => BrokenServer::MySql,
-        _ => BrokenServer::ZooKeeper,
+        "redis-lock" => Server::Redis,
+        "table-lock" => Server::MySql,
+        _ => Server::ZooKeeper,
     });
     let server = server.await?;
     if lags {

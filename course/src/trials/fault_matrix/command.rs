@@ -2,8 +2,7 @@
 
 use super::{ENGINES, Engine, FaultRun, Matrix, page, run};
 use crate::trials::{NoVerdict, own_lab::OwnLab, table::Lang};
-use clap::builder::{PossibleValuesParser, TypedValueParser};
-use oversell::load::{conditions::Conditions, terminal::stopped_by_signal};
+use oversell::load::{conditions::Conditions, measure::name_parser, terminal::stopped_by_signal};
 use oversell_lab::terminal::{
     chinese::localized,
     failure::Failure,
@@ -24,17 +23,11 @@ promises under that stands beside what was seen; each release has the matrix of 
 Exit status: 0 every promise kept, 1 one was broken, 2 bad usage, a missing server, a fault that was not felt, 130 cut short by a signal.")]
 pub(crate) struct Args {
     /// Only these engines
-    #[arg(long = "engine", value_name = "NAME", num_args = 1.., value_parser = engine_parser())]
+    #[arg(long = "engine", value_name = "NAME", num_args = 1.., value_parser = name_parser(&ENGINES, |engine| engine.id))]
     engines: Vec<&'static Engine>,
     /// Writes every figure to this file; - is stdout, and the table then goes to stderr
     #[arg(long, value_name = "FILE")]
     json: Option<Output>,
-}
-
-/// Parses the id of an engine; clap suggests the nearest for a mistyped one.
-fn engine_parser() -> impl TypedValueParser<Value = &'static Engine> {
-    let find = |id: String| ENGINES.iter().find(|engine| engine.id == id);
-    PossibleValuesParser::new(ENGINES.iter().map(|engine| engine.id)).map(move |id| find(id).expect("it is one of them"))
 }
 
 impl Outputs for Args {
@@ -76,7 +69,7 @@ async fn run_engines(args: &Args, found: &mut Matrix, stop: &CancellationToken) 
     let asked = |engine: &&Engine| args.engines.is_empty() || args.engines.iter().any(|named| named.id == engine.id);
     let engines: Vec<_> = ENGINES.iter().filter(asked).collect();
     for engines in engines.chunk_by(|one, next| one.lab == next.lab) {
-        let own = OwnLab::start_independent(engines[0].lab, stop.clone()).await;
+        let own = OwnLab::start_in_new_folder(engines[0].lab, None, false, stop.clone()).await;
         let own = own.map_err(failure)?;
         if found.conditions.is_empty() {
             let conditions = Conditions::read(own.cluster.servers().ok()).await;

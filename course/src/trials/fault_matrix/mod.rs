@@ -18,13 +18,14 @@ mod run;
 #[cfg(test)]
 pub(super) use page::page;
 
-use crate::trials::{buyers::BuyerAnswers, own_lab::BrokenServer};
+use crate::trials::buyers::BuyerAnswers;
 use oversell::{
     claims::{Words, words},
     seckill::{
         self,
         check::{OrderAnswers, VoucherRecords, check_orders},
     },
+    server::Server,
     stock::{self, Promise, Store},
 };
 use oversell_lab::terminal::bilingual::Bilingual;
@@ -38,7 +39,7 @@ pub(super) struct Engine {
     title: Bilingual,
     /// The options of `oversell lab`.
     lab: &'static str,
-    breaks: BrokenServer,
+    breaks: Server,
     faults: &'static [Fault],
     strategies: &'static [&'static str],
 }
@@ -102,7 +103,7 @@ static ENGINES: [Engine; 8] = [
         id: "mysql",
         title: Bilingual::of("一个 MariaDB", "One MariaDB"),
         lab: SINGLE_SERVERS,
-        breaks: BrokenServer::MySql,
+        breaks: Server::MySql,
         faults: COMMON_FAULTS,
         strategies: STRATEGIES_IN_MYSQL,
     },
@@ -110,7 +111,7 @@ static ENGINES: [Engine; 8] = [
         id: "redis",
         title: Bilingual::of("一个 Redis", "One Redis"),
         lab: SINGLE_SERVERS,
-        breaks: BrokenServer::Redis,
+        breaks: Server::Redis,
         faults: COMMON_FAULTS,
         strategies: STRATEGIES_IN_REDIS,
     },
@@ -118,7 +119,7 @@ static ENGINES: [Engine; 8] = [
         id: "zookeeper",
         title: Bilingual::of("一个 ZooKeeper", "One ZooKeeper"),
         lab: SINGLE_SERVERS,
-        breaks: BrokenServer::ZooKeeper,
+        breaks: Server::ZooKeeper,
         faults: FAULTS_WITH_STANDSTILL,
         strategies: STRATEGIES_IN_ZOOKEEPER,
     },
@@ -129,7 +130,7 @@ static ENGINES: [Engine; 8] = [
             "Galera with three nodes, one of which is written: `--galera 3 --writers one`",
         ),
         lab: "--instances 0,0,0 --redis-ports 0 --links --galera 3 --writers one",
-        breaks: BrokenServer::MySql,
+        breaks: Server::MySql,
         faults: COMMON_FAULTS,
         strategies: STRATEGIES_IN_MYSQL,
     },
@@ -140,7 +141,7 @@ static ENGINES: [Engine; 8] = [
             "Galera with three nodes, each of which is written: `--galera 3 --writers each`",
         ),
         lab: "--instances 0,0,0 --redis-ports 0 --links --galera 3 --writers each",
-        breaks: BrokenServer::MySql,
+        breaks: Server::MySql,
         faults: COMMON_FAULTS,
         strategies: STRATEGIES_IN_MYSQL,
     },
@@ -151,7 +152,7 @@ static ENGINES: [Engine; 8] = [
             "Redis with two replicas and three Sentinels: `--sentinels 3`",
         ),
         lab: "--instances 0,0,0 --redis-ports 0 --sentinels 3",
-        breaks: BrokenServer::Redis,
+        breaks: Server::Redis,
         faults: &[Fault::None, Fault::Kill, Fault::Pause, Fault::Cut, Fault::Promote],
         strategies: STRATEGIES_IN_REDIS,
     },
@@ -159,7 +160,7 @@ static ENGINES: [Engine; 8] = [
         id: ENSEMBLE_ID,
         title: Bilingual::of("三台 ZooKeeper：`--zookeeper 3`", "Three ZooKeeper servers: `--zookeeper 3`"),
         lab: "--instances 0,0,0 --redis-ports 0 --links --zookeeper 3",
-        breaks: BrokenServer::ZooKeeper,
+        breaks: Server::ZooKeeper,
         faults: COMMON_FAULTS,
         strategies: STRATEGIES_IN_ZOOKEEPER,
     },
@@ -167,7 +168,7 @@ static ENGINES: [Engine; 8] = [
         id: "etcd",
         title: Bilingual::of("一个 etcd，租约 5 s：`--etcd 1`", "One etcd, leases of 5 s: `--etcd 1`"),
         lab: SINGLE_ETCD,
-        breaks: BrokenServer::Etcd,
+        breaks: Server::Etcd,
         faults: FAULTS_WITH_STANDSTILL,
         strategies: STRATEGIES_IN_ETCD,
     },
@@ -429,13 +430,7 @@ mod tests {
                         continue;
                     }
                 };
-                let hit = match engine.breaks {
-                    BrokenServer::MySql => "mysql",
-                    BrokenServer::Redis => "redis",
-                    BrokenServer::ZooKeeper => "zookeeper",
-                    BrokenServer::Etcd => "etcd",
-                };
-                assert!(needs.iter().any(|server| server.name() == hit), "{slug}");
+                assert!(needs.contains(&engine.breaks), "{slug}");
             }
         }
     }

@@ -4,9 +4,10 @@ use super::{Engine, Fault, FaultResult, FaultRun};
 use crate::trials::{
     Cluster, NoVerdict,
     buyers::{Buyers, Left, buy_during},
-    own_lab::{BrokenServer, OwnLab, leading_redis},
+    own_lab::{OwnLab, leading_redis},
 };
 use futures::future::{join_all, try_join_all};
+use oversell::server::Server;
 use oversell_lab::{
     clients::redis_at::redis_at,
     fault::Action,
@@ -64,7 +65,7 @@ pub(super) async fn run(own: &OwnLab, engine: &'static Engine, fault: Fault) -> 
         on.inject_fault(Action::Start, &instance.name).await?;
     }
     wait_until_all_ready(on).await?;
-    let query = if engine.breaks == BrokenServer::Etcd { WITH_SHORT_LEASE } else { HOLD_AND_WAIT };
+    let query = if engine.breaks == Server::Etcd { WITH_SHORT_LEASE } else { HOLD_AND_WAIT };
     let tried = engine.strategies.iter().map(|slug| Buyers::new(on, slug, query));
     let tried = try_join_all(tried).await?;
     let all_sell = async |since| {
@@ -104,7 +105,7 @@ pub(super) async fn run(own: &OwnLab, engine: &'static Engine, fault: Fault) -> 
 /// Injects the fault, mends it after [`FAULT_DURATION`] or [`STANDSTILL_DURATION`], and, if Sentinels lead, waits until the old primary
 /// is a replica. A leader of ZooKeeper that was killed or paused is mended only once there is another one. A planned fail-over is not
 /// mended; [`Fault::None`] only waits for [`HEALTHY_DURATION`].
-async fn break_and_mend(own: &OwnLab, breaks: BrokenServer, fault: Fault) -> Result<(), NoVerdict> {
+async fn break_and_mend(own: &OwnLab, breaks: Server, fault: Fault) -> Result<(), NoVerdict> {
     let on = &own.cluster;
     let (does, mends) = match fault {
         Fault::None => {
@@ -127,12 +128,12 @@ async fn break_and_mend(own: &OwnLab, breaks: BrokenServer, fault: Fault) -> Res
     let is_ensemble = on.servers()?.zookeeper.connect.contains(',');
     let server = own.leader(breaks).await?;
     let led = match breaks {
-        BrokenServer::Redis if !on.servers()?.sentinels.is_empty() => Some(leading_redis(on).await?.1),
+        Server::Redis if !on.servers()?.sentinels.is_empty() => Some(leading_redis(on).await?.1),
         _ => None,
     };
     on.inject_fault(does, &server).await?;
     sleep(if fault == Fault::Standstill { STANDSTILL_DURATION } else { FAULT_DURATION }).await;
-    if breaks == BrokenServer::ZooKeeper && is_ensemble && does != Action::Cut {
+    if breaks == Server::ZooKeeper && is_ensemble && does != Action::Cut {
         // Buyers may not notice the election: require a new leader, or nothing was broken.
         own.wait_for_leader_and_followers(&server).await?;
     }
