@@ -159,8 +159,8 @@ fn rw_lock_hold_keys(braced: &str, hash: &[(String, String)]) -> Vec<String> {
         .collect()
 }
 
-/// Deletes these nodes with all that is below them.
-pub(super) async fn delete_nodes(client: &Client, paths: Vec<String>) -> Result<(), Error> {
+/// Deletes these nodes of ZooKeeper with all that is below them.
+pub async fn delete_nodes(client: &Client, paths: Vec<String>) -> Result<(), Error> {
     try_join_all(paths.into_iter().map(|path| delete(client, path))).await.map_err(unavailable)?;
     Ok(())
 }

@@ -13,7 +13,7 @@ use crate::{
     stock::Store,
 };
 use clear::ProductNames;
-pub use clear::ResetScope;
+pub use clear::{ResetScope, delete_nodes};
 use futures::future::{join_all, try_join_all};
 use oversell_lock::{mysql::Conn, redis::RedisClient};
 use serde::Serialize;
@@ -251,7 +251,7 @@ async fn set_and_clear(
         error => error,
     })?;
     if let Some(zk) = zk {
-        let cleared = within_limit(Server::ZooKeeper, clear::delete_nodes(&zk, names.paths)).await;
+        let cleared = within_limit(Server::ZooKeeper, delete_nodes(&zk, names.paths)).await;
         cleared.and_then(|done| done).map_err(mark_unknown_outcome)?;
     }
     if clears_etcd {

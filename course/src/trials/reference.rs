@@ -12,15 +12,14 @@ use super::{
     typed::{run_in_bash, run_line_or_fault},
 };
 use crate::trials::{Cluster, NoVerdict, Observation, java_libraries::INTEROP};
-use futures::{
-    StreamExt, TryStreamExt,
-    future::{BoxFuture, FutureExt, try_join_all},
-    stream,
-};
-use oversell::claims::{
-    ClaimVerdict, Library, Script, ScriptLine, TypedLine, Words,
-    runner::{self, Line},
-    words,
+use futures::{StreamExt, TryStreamExt, future::try_join_all, stream};
+use oversell::{
+    claims::{
+        ClaimVerdict, Library, Script, ScriptLine, TypedLine, Words,
+        runner::{self, Line},
+        words,
+    },
+    stock_admin::delete_nodes,
 };
 use oversell_lab::{
     clients::{
@@ -38,7 +37,6 @@ use std::{
     time::Duration,
 };
 use tokio::{process::Command, time::sleep};
-use zookeeper_client::{Client, Error as Zk};
 
 /// What a line printed, and how long it took.
 struct LineResult {
@@ -163,7 +161,10 @@ async fn try_version(on: &Cluster, library: Library, java: Java, lines: &[Script
         remove_keys(servers.redis.iter().map(|node| &node.url[..]), key).await?;
     }
     if matches!(library, Library::Curator | Library::Printed) {
-        remove_nodes(&on.zookeeper().await?, "/", key).await?;
+        let zookeeper = on.zookeeper().await?;
+        let names = zookeeper.list_children("/").await?.into_iter().filter(|name| name.starts_with(key));
+        let paths = names.map(|name| format!("/{name}")).collect();
+        delete_nodes(&zookeeper, paths).await.map_err(NoVerdict::failed)?;
     }
     if library == Library::Printed {
         let drop = format!("mysql {{mysql}} -e 'DROP DATABASE {key}'");
@@ -244,25 +245,6 @@ async fn remove_keys(nodes: impl Iterator<Item = &str>, key: &str) -> Result<(),
         }
     }
     Ok(())
-}
-
-/// Removes the children of `below` whose names begin with `prefix`, and all nodes below them.
-fn remove_nodes<'a>(zookeeper: &'a Client, below: &'a str, prefix: &'a str) -> BoxFuture<'a, Result<(), NoVerdict>> {
-    async move {
-        for name in zookeeper.list_children(below).await? {
-            if name.starts_with(prefix) {
-                let path = format!("{}/{name}", below.trim_end_matches('/'));
-                remove_nodes(zookeeper, &path, "").await?;
-                match zookeeper.delete(&path, None).await {
-                    // The server removes an empty container by itself.
-                    Ok(()) | Err(Zk::NoNode) => {}
-                    Err(why) => return Err(why.into()),
-                }
-            }
-        }
-        Ok(())
-    }
-    .boxed()
 }
 
 /// The line for a reader: without the generated key, and with process and thread unless they are the first.

@@ -268,10 +268,7 @@ async fn hold_locks_of_sentinel_group<const N: usize>(
     fault: impl Future<Output = Result<(), NoVerdict>>,
 ) -> Result<[LockCounts; N], NoVerdict> {
     let one = |replicas| Ok::<_, NoVerdict>(LockClients(vec![connect_to_group(on, replicas)?]));
-    let mut holders = Vec::new();
-    for replicas in waited_for {
-        holders.push(one(replicas)?);
-    }
+    let holders = waited_for.into_iter().map(one).collect::<Result<Vec<_>, _>>()?;
     let holders = holders.try_into().map_err(|_| NoVerdict::failed("other holders"))?;
     hold_locks_through_fault(holders, &one(0)?, fault).await
 }

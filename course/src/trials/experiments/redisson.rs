@@ -44,7 +44,8 @@ async fn waiter_sleeps_until_lease_ends(on: &Cluster, strategy: &str, lock: &str
     let waited = answer["waited_ms"].as_u64().unwrap_or_default();
     let left = watch_lease(product.buy(on.one_instance(), strategy, "&lease_ms=1500&hold_ms=4000"), &mut redis, &key).await?;
     product.remove().await?;
-    let renewed = count_renewals(&left);
+    // The remaining lease became longer, by more than 100 ms.
+    let renewed = left.windows(2).filter(|pair| pair[1] > pair[0] + 100).count();
     let words = words!(
         "别人的锁还剩 {LEFT_MS} ms，没有人通知：等的时候问了 {asked} 次（另外每 500 ms 复查一次），{waited} ms 后拿到。租约 1.5 s、业务 4 s：续了 {renewed} 次。",
         "Another's lock has {LEFT_MS} ms left and nobody tells: asked {asked} times while it waited (every 500 ms besides), and had it after {waited} ms. A lease of 1.5 s and 4 s of work: renewed {renewed} times."
@@ -71,9 +72,4 @@ async fn watch_lease<T>(
             }
         }
     }
-}
-
-/// Counts how often the remaining lease became longer, by more than 100 ms.
-fn count_renewals(left: &[i64]) -> usize {
-    left.windows(2).filter(|pair| pair[1] > pair[0] + 100).count()
 }

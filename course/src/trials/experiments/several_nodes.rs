@@ -26,11 +26,7 @@ const LEASE_MS: &str = "30000";
 
 /// Connects to each independent node of Redis.
 async fn connect_to_nodes(on: &Cluster) -> Result<Vec<MultiplexedConnection>, NoVerdict> {
-    let mut nodes = Vec::new();
-    for node in &on.servers()?.redis {
-        nodes.push(redis_at(&node.url).await?);
-    }
-    Ok(nodes)
+    Ok(try_join_all(on.servers()?.redis.iter().map(|node| redis_at(&node.url))).await?)
 }
 
 /// Claim: locking on one node with a replica is faster than on two masters; and if the second master dies between the two writes,
