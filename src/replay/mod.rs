@@ -6,12 +6,12 @@
 //! 3. What the actors do and what the servers hold becomes a list of events (`observer.rs`).
 //! 4. Each replay of a race must have the result that the race declares: pieces sold, pieces gone, actors inside at once.
 //!
-//! From request to effect: `http/routes/replays.rs`, the race in `races/`, `run.rs`, `play.rs`, `running_actor.rs`,
-//! `actor.rs` (on another instance through `start_actor` there), the strategy and what it calls. POST answers with the
-//! address of the events, and GET sends them. Leases end in `leases.rs`, faults come from `inject.rs`. The way back:
-//! `section/points.rs`, `actor.rs`, `running_actor.rs`, `observer.rs`, `src/replay_log.rs`, `from_the_beginning` in `routes/replays.rs`.
-//! The verdict: `RaceScript::judge` in `run.rs` compares what `observer.rs` has counted, sold and inside, and the pieces gone
-//! (`act.rs`) with what the race expects (`race.rs`).
+//! From request to effect: `http/routes/replays.rs`, `http/replays.rs` (its turn comes in `http/queue.rs`), the race in
+//! `races/`, `run.rs`, `play.rs`, `running_actor.rs`, `actor.rs` (on another instance through `start_actor` there), the strategy
+//! and what it calls. POST answers with the address of the events, and GET sends them. Leases end in `leases.rs`, faults come
+//! from `inject.rs`. The way back: `section/points.rs`, `actor.rs`, `running_actor.rs`, `observer.rs`, `src/replay_log.rs`,
+//! `from_the_beginning` in `routes/replays.rs`. The verdict: `RaceScript::judge` in `run.rs` compares what `observer.rs` has
+//! counted, sold and inside, and the pieces gone (`act.rs`) with what the race expects (`race.rs`).
 //!
 //! The strategy is the `act` of the variant. Lesson 2.3 is `races/late_delete.rs`, with `redis-setnx-ttl` as the flaw and
 //! `redis-setnx-owner` as the cure; what both share of their lock is in `section/redis_polling.rs`.

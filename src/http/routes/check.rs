@@ -1,12 +1,12 @@
 //! `/check/lock`: checks the stock and takes a piece, by the strategy that is asked for.
 //!
-//! From request to effect, for `redis-lock`: `routes/mod.rs` lists it, and refuses HEAD; [`by_strategy`] here; `Strategy::deduct`
-//! in `stock/mod.rs`; `deduct` in `stock/strategies/redis_lock.rs`.
+//! From request to effect, for `redis-lock`: `routes/mod.rs` lists it, and refuses HEAD; `form.rs` reads a POST's fields as a
+//! query; [`by_strategy`] here; `Strategy::deduct` in `stock/mod.rs`; `deduct` in `stock/strategies/redis_lock.rs`.
 //!
-//! The library takes the lock: `Lock::acquire` in `lock/src/redis/lock.rs`; `AcquireRequest::acquire_guard` in `acquire.rs` calls back
-//! `first_hold`, which is at the head of its line at once unless another request of this process holds or waits; `try_until`
-//! calls back `attempt`, which sends `lua/acquire.lua` by EVALSHA (`RedisClient::run_script`); `hold.rs` makes the guard, and
-//! renews it every third of the lease (`LeaseShare::renew_until_lost`).
+//! The library takes the lock: `Lock::acquire` in `lock/src/redis/lock.rs`; `AcquireRequest::acquire_guard` in `acquire.rs`
+//! calls back `take_first_hold`, which is at the head of its line at once unless another request of this process holds or waits;
+//! `try_until` in `engine.rs` calls back `attempt`, which sends `lua/acquire.lua` by EVALSHA (`RedisClient::run_script` in
+//! `client.rs`); `hold.rs` makes the guard, and renews it every third of the lease (`LeaseShare::renew_until_lost`).
 //!
 //! Then `stock::run_then_release` runs `none::read_then_write`, whose SELECT and UPDATE each have a connection and the rest of the
 //! wait (`section/mysql.rs`), and releases: `Guard::release` asks `keeper.rs`, whose `LeaseShare::finish` calls
