@@ -24,7 +24,7 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("seckill", &["section", "stock"]),
     ("classroom", &["section", "stock"]),
     ("stock_admin", &["section", "stock", "classroom"]),
-    ("instance", &["section", "stock", "seckill", "classroom", "stock_admin"]),
+    ("instance", &["section", "stock", "classroom", "stock_admin"]),
     ("load", &["stock", "seckill"]),
     ("replay", &["section", "stock", "seckill", "classroom", "stock_admin"]),
     ("claims", &["stock", "seckill"]),

@@ -3,8 +3,9 @@
  * caption.
  *
  * Both are played at once; where something is stopped or broken, one after the other. Recordings last as long as the tab, reloads included.
- * Read on in timeline/model.js, sent-commands.js, and scheduler.js, where whoever watches decides the schedule:
- * it comes when it is first opened.
+ * The way of an event: timeline/follow-replay.js reads it, timeline/player.js keeps the time, timeline/model.js makes lanes of events,
+ * timeline/picture.js draws them. Read on in sent-commands.js, and in scheduler.js, where whoever watches decides the schedule: it comes
+ * when it is first opened.
  */
 
 import * as admin from '../shared/admin-token.js';
