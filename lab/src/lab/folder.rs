@@ -25,8 +25,7 @@ const UNNAMED_FOLDER_PREFIX: &str = "lab-";
 #[derive(Debug)]
 pub(super) struct Folder {
     path: PathBuf,
-    /// Whether the folder stays when this is dropped, as a named one does.
-    pub(super) is_kept: bool,
+    is_kept: bool,
     _lock: File,
 }
 
@@ -78,6 +77,11 @@ impl Folder {
         let lock = lock(&path)?;
         remove_contents(&path).map_err(|e| unusable(&path, &e))?;
         Ok(Self { path, is_kept, _lock: lock })
+    }
+
+    /// Whether the folder stays when this is dropped, as a named one does.
+    pub(super) fn is_kept(&self) -> bool {
+        self.is_kept
     }
 
     /// Where neighbouring labs share files: Cargo's `target` folder; `None` if this folder does not lie right in it.

@@ -333,7 +333,7 @@ impl Lab {
     /// the folder is unnamed. Returns once no process is left. Dropping the future kills what is left.
     pub async fn stop(self) {
         self.folder.unpublish();
-        let servers = if self.folder.is_kept { SERVER_STOP_TIMEOUT } else { Duration::ZERO };
+        let servers = if self.folder.is_kept() { SERVER_STOP_TIMEOUT } else { Duration::ZERO };
         for (tier, grace) in [(Tier::Gate, SERVER_STOP_TIMEOUT), (Tier::Instance, INSTANCE_STOP_TIMEOUT), (Tier::Server, servers)]
         {
             let running = self.members.iter().filter(|m| m.tier == tier).filter_map(|m| m.process.as_ref());

@@ -89,9 +89,7 @@ impl Options {
         let mut addresses = self.addresses(&ports);
         addresses.versions = servers.versions(self.etcd > 0);
         let folder = Folder::open(self.dir.as_deref())?;
-        // The program of the instances: the one in the options, else this very program.
-        let program = self.program.clone().map_or_else(std::env::current_exe, Ok);
-        let program = program.map_err(|e| unusable!("oversell's own program: {e}"))?;
+        let program = self.instance_program()?;
         let page = nginx::static_root();
         let page_file = page.join("index.html");
         let files = [&*program, &page_file, &servers.redis, &servers.mysql.path, &servers.nginx, &servers.etcd];
@@ -109,9 +107,7 @@ impl Options {
         if let Some(SentinelGroup { members: all, sentinels }) = &ports.group {
             members.extend(self.replicas_and_sentinels(&folder, &servers.redis, self.redis_ports[0], &all[1..], sentinels, true));
         }
-        // The kinds of faults that this lab can inject and others cannot, as `FaultControl` has them.
-        let kinds = [("links", self.has_links()), ("replica", self.replica), ("clocks", has_clocks)];
-        let kinds: Vec<_> = kinds.into_iter().filter_map(|(kind, has)| has.then_some(kind)).collect();
+        let kinds = self.fault_kinds(has_clocks);
         members.extend(self.instance_members(&folder, &program, &addresses, &links, &kinds, main));
         if let Some(ProxiedReplica { main, replica, sentinel }) = main {
             let (replicas, main) = ([(redis::REPLICA.to_owned(), *replica)], main.proxy.port());
@@ -119,10 +115,7 @@ impl Options {
         }
         // nginx needs an instance behind it.
         if !self.instance_ports.is_empty() {
-            let (port, lan, behind) = (self.http_port, self.lan, self.instance_ports.clone());
-            let nginx = Box::new(Nginx { program: servers.nginx, port, lan, behind, page });
-            let starts = self.has(Part::Nginx) && self.has(Part::Instances);
-            members.push(Member::new(&folder, nginx::NAME, nginx, Tier::Gate, starts));
+            members.push(self.nginx_member(&folder, servers.nginx, page));
         }
         let wanted = members.iter().filter(|m| m.starts_with_lab);
         let needed = wanted.flat_map(|m| m.server.requirements()).copied();
@@ -209,6 +202,14 @@ impl Options {
         self.links || self.replica
     }
 
+    /// The program of the instances: the one in the options, else this very program.
+    fn instance_program(&self) -> Result<PathBuf, Failure> {
+        match &self.program {
+            Some(program) => Ok(program.clone()),
+            None => std::env::current_exe().map_err(|e| unusable!("oversell's own program: {e}")),
+        }
+    }
+
     /// Opens the link to the main Redis for its replica and its Sentinel; `None` in a lab without a replica.
     fn replica_pair(&self, ports: &PortPlan) -> Result<Option<ProxiedReplica>, Failure> {
         let Some((replica, sentinel)) = ports.replica_and_sentinel else {
@@ -235,6 +236,12 @@ impl Options {
                 port,
             })
             .collect())
+    }
+
+    fn nginx_member(&self, folder: &Folder, program: PathBuf, page: PathBuf) -> Member {
+        let nginx = Box::new(Nginx { program, port: self.http_port, lan: self.lan, behind: self.instance_ports.clone(), page });
+        let starts = self.has(Part::Nginx) && self.has(Part::Instances);
+        Member::new(folder, nginx::NAME, nginx, Tier::Gate, starts)
     }
 
     /// Replicas and Sentinels of the main Redis at the port `main`; `in_sentinel_group` if the instances ask them.
@@ -306,6 +313,12 @@ impl Options {
             (Writers::Each, Some(own)) => Addresses { mysql: own.clone(), galera: Vec::new(), ..at.clone() },
             _ => at.clone(),
         }
+    }
+
+    /// The kinds of faults that this lab can inject and others cannot, as [`FaultControl`] has them.
+    fn fault_kinds(&self, has_clocks: bool) -> Vec<&'static str> {
+        let has = [("links", self.has_links()), ("replica", self.replica), ("clocks", has_clocks)];
+        has.into_iter().filter_map(|(kind, has)| has.then_some(kind)).collect()
     }
 
     /// The addresses of all parts; every pid is 0.

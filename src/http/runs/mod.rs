@@ -63,7 +63,7 @@ impl Runs {
                         run.begin();
                         return Ok(run_lock);
                     }
-                    Err(other) => *run.elsewhere.lock() = Some(other),
+                    Err(other) => run.note_elsewhere(other),
                 }
             }
             if let Some(sender) = first_try.take() {

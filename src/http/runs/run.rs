@@ -35,7 +35,7 @@ pub(in crate::http) struct Run {
     pub(in crate::http) ticket: Ticket,
     pub(in crate::http) about: RunProperties,
     /// The run of another instance for which it waits.
-    pub(super) elsewhere: Mutex<Option<RunElsewhere>>,
+    elsewhere: Mutex<Option<RunElsewhere>>,
     updates: watch::Sender<RunUpdate>,
 }
 
@@ -190,6 +190,10 @@ impl Run {
 
     pub(super) fn fail(&self, why: impl ToString) {
         self.updates.send_modify(|update| update.state = RunState::failed(why));
+    }
+
+    pub(super) fn note_elsewhere(&self, run: RunElsewhere) {
+        *self.elsewhere.lock() = Some(run);
     }
 
     /// The remaining time; `None` unless it runs and has measured something.
