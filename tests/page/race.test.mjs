@@ -279,6 +279,7 @@ describe('the race of a lesson', () => {
       const [{ modelOf: model }, { sessionStore }] = await Promise.all(['timeline/model', 'shared/storage'].map((name) => import(`${location.origin}/js/${name}.js`)));
       return [model(sessionStore.get('race 2.3 false').events).captions, /** @type {any} */ (window).stalls.longest];
     });
+    assert.deepEqual(heard.map(({ said }) => said), captions.map(({ zh }) => zh).filter((zh) => heard.some(({ said }) => said === zh)), 'each caption once, in order');
     // C is let in a tenth of a second after A's DEL: on a slow machine one drawing may bring both, and the later caption tells when it came.
     const late = captions.map(({ at, zh }, i) => ({ zh, ms: Math.round(1000 * heard.find(({ said }) => captions.slice(i).some((c) => c.zh === said))?.at - at / 1000) }));
     assert.ok(late.every(({ ms }) => ms <= MAX_CAPTION_DELAY_MS + stall), `${stall} ms without a drawing: ${JSON.stringify(late)}`);
