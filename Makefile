@@ -85,6 +85,7 @@ engines: install $(ENGINES)/installed ## the course's ten statements on other en
 
 soak: install browser $(NODE_MODULES) $(PEERS) $(KAZOO) $(GO_PEER) package ## what takes too long for every change: `make package`, the tests on a machine that stops now and then, all clauses of the contract over all locks, races ten times, all lines by hand and timelines, ensembles, interop, every claim and its twin, the fault matrix, `make servers`, `make engines`
 	@scripts/install soak
+	cargo test --workspace --locked --no-run
 	cargo test --workspace --locked --lib --bins --test contract --test main --config "target.'cfg(unix)'.runner='$(CURDIR)/scripts/with-stops'"
 	OVERSELL_SOAK=1 cargo test --workspace --test contract --locked
 	OVERSELL_SOAK=1 $(PROGRAMS)

@@ -6,6 +6,7 @@ use crate::support::{
     *,
 };
 use oversell::{
+    ctx::Ctx,
     own_lock::{Mark, Scripts, grade},
     stock,
 };
@@ -13,6 +14,7 @@ use oversell_lab::clients::redis_at::redis_at;
 use redis::aio::MultiplexedConnection;
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
+use std::thread;
 
 const TRIALS: [&str; 7] = ["exclusion", "holder-dies", "late-release", "foreign-release", "re-entry", "long-job", "fairness"];
 
@@ -73,6 +75,29 @@ async fn a_broken_lock_fails_what_it_breaks(servers: &Servers, twin: Twin) -> Re
     Ok(())
 }
 
+/// The machine stands still for three leases as soon as A is in: that is no excuse for a lock that is not renewed.
+#[apply(test!)]
+async fn a_lock_without_renewal_passes_on_no_slow_machine(servers: &Servers) -> Result<()> {
+    let prefix = format!("grade-{}:", servers.site().await.id);
+    let ctx = servers.with(|config| config.redis.prefix.clone_from(&prefix));
+    let scripts = scripts_of("2.2")?;
+    let stands_still = async {
+        let has_key = || async { Ok(!keys_of(&ctx, &format!("{prefix}*:long-job")).await?.is_empty()) };
+        wait_until("A is in", has_key).await?;
+        // Both run in one task, so this stops the grader.
+        thread::sleep(Duration::from_millis(1300));
+        Ok(())
+    };
+    let (grades, ()) = tokio::try_join!(async { Ok(grade(&ctx, &scripts).await?) }, stands_still)?;
+    let long_job = grades.iter().find(|grade| grade.name == "long-job").context("no such trial")?;
+    ensure!(long_job.verdict == Mark::Failed, "{long_job:#?}");
+    Ok(())
+}
+
+async fn keys_of(ctx: &Ctx, pattern: &str) -> Result<Vec<String>> {
+    Ok(redis::cmd("KEYS").arg(pattern).query_async(&mut ctx.mine.connection()).await?)
+}
+
 fn scripts_of(stage: &str) -> Result<Scripts> {
     let found = stock::stages().find(|(section, _)| *section == stage);
     Ok(found.context("no such stage")?.1)
@@ -106,8 +131,7 @@ async fn check_grades(servers: &Servers, scripts: &Scripts, wanted: &str) -> Res
             told = format!("{told} {} {}", grade.seen.en, grade.error.unwrap_or_default());
         }
     }
-    let keys = redis::cmd("KEYS").arg(format!("{prefix}*")).query_async(&mut ctx.redis.connection()).await;
-    let keys: Vec<String> = keys?;
+    let keys = keys_of(&ctx, &format!("{prefix}*")).await?;
     ensure!(keys.is_empty(), "left: {keys:?}");
     Ok(told)
 }

@@ -1,7 +1,7 @@
 //! The twin of a claim: a system in which the claim is false, so the experiment must not reproduce it.
 //!
 //! Most twins follow from the kind of the experiment: another strategy, the race without its cure, the first line left out. A custom
-//! experiment has its twin's arguments in `experiments!`.
+//! experiment has its twin's arguments in the table of `experiments/mod.rs`.
 
 use oversell::{
     claims::{Lesson, Run, Twin, TwinChange, TypedLine, Words, words},

@@ -224,11 +224,11 @@ export function sceneOf({ width, shown, unit, begin, span, stepped = false, dens
   return { width, height: y + axisHeight, needed: sum(needs) + LINE, gutter, x, timeAt, line: down(LINE), barHeight: down(BAR), lanes, locks, shelf, row, arrows, messages, axis };
 }
 
-/** A column for each moment that has a label, and one before the first for what was before: their times and places from 0 to 1. @param {Model} model */
+/** A column for each moment that has a label, and one before the first for what was before: their times and places from 0 to 1, and half a column more for what comes after the last. @param {Model} model */
 function columnsOf({ lanes, shelf, begin, end }) {
   const times = [...new Set([...lanes.flatMap(({ ticks }) => ticks), ...shelf.slice(1).filter(({ by }) => !by)].map(({ at }) => at))].sort((a, b) => a - b);
   const [first = begin, last = begin] = [times[0], times.at(-1)];
-  return [[Math.min(begin, first - 1), 0], ...times.map((at, i) => [at, (i + 1) / times.length]), [Math.max(end, last + 1), 1 + 0.5 / Math.max(1, times.length)]];
+  return [[Math.min(begin, first - 1), 0], ...times.map((at, i) => [at, (i + 1) / times.length]), [Math.max(end, last + 1), 1 + (times.length && 0.5 / times.length)]];
 }
 
 /** Where a value of one column of the points lies in the other one; before the first and after the last as between the nearest two. @param {number[][]} points @param {0 | 1} by @param {number} value */

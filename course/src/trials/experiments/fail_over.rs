@@ -27,14 +27,6 @@ use std::{
 };
 use tokio::time::sleep;
 
-experiments! {
-    "2.8" => crash_of_primary_loses_locks(Replication::CutBefore), twin(Replication::Up);
-    "2.9" => crash_of_one_node_loses_no_redlock(5), twin(1);
-    "003.master" => crash_loses_locks_and_no_redlock(Replication::CutBefore, 5), twin(Replication::Up, 1);
-    "beyond.fail-over" => planned_failover_loses_locks([0, 1, 2]), twin([2; 3]);
-    "beyond.cut-off" => cut_off_primary_loses_locks(MinReplicas::None), twin(MinReplicas::One);
-}
-
 /// The lease of each lock: longer than a fail-over takes, so that no lock is lost because its lease ends.
 const LEASE: Lease = Lease::Fixed(Duration::from_secs(120));
 /// Time limit of each attempt to take a lock.
@@ -50,7 +42,7 @@ const PRIMARY: &str = "redis";
 
 /// Whether replicas hear of writes until the primary crashes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Replication {
+pub(super) enum Replication {
     Up,
     /// It is cut a while before, so that the replicas lag.
     CutBefore,
@@ -58,7 +50,7 @@ enum Replication {
 
 /// The replicas that must have answered of late, or the primary refuses writes: `min-replicas-to-write`.
 #[derive(Debug, Clone, Copy)]
-enum MinReplicas {
+pub(super) enum MinReplicas {
     None = 0,
     One = 1,
 }
@@ -96,7 +88,7 @@ impl fmt::Display for LockCounts {
 /// Claim: a planned fail-over loses locks that no replica or only one is known to have, and none that both have. `waited_for`:
 /// how many replicas each of three holders waits for. A coordinated fail-over is tried too, without a verdict, where the Sentinels
 /// know it.
-async fn planned_failover_loses_locks(on: &Cluster, waited_for: [u32; 3]) -> Result<Observation, NoVerdict> {
+pub(super) async fn planned_failover_loses_locks(on: &Cluster, waited_for: [u32; 3]) -> Result<Observation, NoVerdict> {
     let lab = OwnLab::start(on, SENTINELS).await?;
     let on = &lab.cluster;
     let coordinated = hold_locks_through_coordinated_failover(on).await?;
@@ -146,7 +138,7 @@ async fn hold_locks_through_coordinated_failover(on: &Cluster) -> Result<Option<
 /// Claim: a primary that is cut off from replicas and Sentinels but not from clients loses plain locks, none that a replica has,
 /// and a tenth as many at most with `min-replicas-to-write` 1 (`min_replicas` is that of the other two). A killed primary is
 /// tried too, without a verdict.
-async fn cut_off_primary_loses_locks(on: &Cluster, min_replicas: MinReplicas) -> Result<Observation, NoVerdict> {
+pub(super) async fn cut_off_primary_loses_locks(on: &Cluster, min_replicas: MinReplicas) -> Result<Observation, NoVerdict> {
     let lab = OwnLab::start(on, SENTINELS).await?;
     let on = &lab.cluster;
     let is_cut = || lose_primary(on, Action::Cut);
@@ -203,14 +195,14 @@ impl CrashCounts {
 }
 
 /// Claim: a lock is lost if the primary dies before the replica has heard of it. The words also say what a crash alone loses.
-async fn crash_of_primary_loses_locks(on: &Cluster, second: Replication) -> Result<Observation, NoVerdict> {
+pub(super) async fn crash_of_primary_loses_locks(on: &Cluster, second: Replication) -> Result<Observation, NoVerdict> {
     let seen = CrashCounts::of(on, 1, second).await?;
     let holds = seen.lagging.many_are_lost();
     Ok(Observation::holds(holds, seen.words(second)).value("plain_in_a_crash", json!(seen)))
 }
 
 /// Claim: neither crash loses a Redlock on five independent nodes, although the primary is one of them.
-async fn crash_of_one_node_loses_no_redlock(on: &Cluster, nodes: usize) -> Result<Observation, NoVerdict> {
+pub(super) async fn crash_of_one_node_loses_no_redlock(on: &Cluster, nodes: usize) -> Result<Observation, NoVerdict> {
     let seen = CrashCounts::of(on, nodes, Replication::CutBefore).await?;
     let holds = seen.alone.all_are_kept() && seen.lagging.all_are_kept();
     let Words { zh, en } = seen.words(Replication::CutBefore);
@@ -220,7 +212,11 @@ async fn crash_of_one_node_loses_no_redlock(on: &Cluster, nodes: usize) -> Resul
 }
 
 /// Claim: a crash loses a plain lock, and no Redlock on this many nodes.
-async fn crash_loses_locks_and_no_redlock(on: &Cluster, second: Replication, nodes: usize) -> Result<Observation, NoVerdict> {
+pub(super) async fn crash_loses_locks_and_no_redlock(
+    on: &Cluster,
+    second: Replication,
+    nodes: usize,
+) -> Result<Observation, NoVerdict> {
     let lost = crash_of_primary_loses_locks(on, second).await?;
     Ok(lost.and(crash_of_one_node_loses_no_redlock(on, nodes).await?))
 }

@@ -13,11 +13,6 @@ use oversell::claims::{RatioClaim, Words, words};
 use oversell_lab::spread::Spread;
 use serde_json::json;
 
-experiments! {
-    "beyond.stale-read" => stale_read_oversells(Reads::Plain), twin(Reads::Causal);
-    "beyond.writers" => compare_one_and_three_writers(3), twin(1);
-}
-
 impl SaleCounts {
     fn words(self, strategy: &str) -> Words {
         let Self { sold, kept, gone, .. } = self;
@@ -31,14 +26,14 @@ impl SaleCounts {
 
 /// The reads of a strategy: of what the node has, or of all that is committed.
 #[derive(Debug, Clone, Copy)]
-enum Reads {
+pub(super) enum Reads {
     Plain,
     /// `mysql.causal_reads` is on.
     Causal,
 }
 
 /// Claim: a lock that is never lost does not help against a stale read; a fence does, and so do reads that wait for all commits.
-async fn stale_read_oversells(on: &Cluster, reads: Reads) -> Result<Observation, NoVerdict> {
+pub(super) async fn stale_read_oversells(on: &Cluster, reads: Reads) -> Result<Observation, NoVerdict> {
     /// The number of rounds: more than one, because a stale read does not happen in every round.
     const ROUNDS: usize = 5;
     let causal = start_galera_with_causal_reads(on).await?;
@@ -88,7 +83,7 @@ async fn stale_read_oversells(on: &Cluster, reads: Reads) -> Result<Observation,
 }
 
 /// Claim: one row sells faster if one node writes it than if three do; with a row per node nothing is refused.
-async fn compare_one_and_three_writers(on: &Cluster, writers: usize) -> Result<Observation, NoVerdict> {
+pub(super) async fn compare_one_and_three_writers(on: &Cluster, writers: usize) -> Result<Observation, NoVerdict> {
     /// The number of rounds over which rates are compared.
     const ROUNDS: usize = 5;
     let load = [12, 25];

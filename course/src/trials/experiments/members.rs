@@ -17,14 +17,9 @@ use serde_json::json;
 use std::time::{Duration, Instant};
 use tokio::time::sleep;
 
-experiments! {
-    "beyond.ensemble" => measure_ensemble_outages(Killed::OneByOne), twin(Killed::TwoAtOnce);
-    "beyond.dead-writer" => measure_writer_outages(Killed::OneByOne), twin(Killed::TwoAtOnce);
-}
-
 /// Whether a majority of three members lives on when one is killed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Killed {
+pub(super) enum Killed {
     OneByOne,
     /// The next one dies with the first, so that there is no majority.
     TwoAtOnce,
@@ -49,7 +44,7 @@ const MAX_OUTAGE_OF_GALERA: Duration = Duration::from_secs(15);
 
 /// Claim: an ensemble of three that loses a follower or its leader sells again within seconds; without a majority it sells nothing
 /// until a server is back. With [`Killed::TwoAtOnce`] the one more dies with the leader.
-async fn measure_ensemble_outages(on: &Cluster, killed: Killed) -> Result<Observation, NoVerdict> {
+pub(super) async fn measure_ensemble_outages(on: &Cluster, killed: Killed) -> Result<Observation, NoVerdict> {
     let own = OwnLab::start(on, ENSEMBLE).await?;
     let on = &own.cluster;
     let servers = own.wait_for_leader_and_followers("").await?;
@@ -104,7 +99,7 @@ async fn measure_ensemble_outages(on: &Cluster, killed: Killed) -> Result<Observ
 
 /// Claim: three Galera nodes sell again within seconds after the writer was killed, and sooner after the next writer was shut down.
 /// With [`Killed::TwoAtOnce`] the next one is killed with the first.
-async fn measure_writer_outages(on: &Cluster, killed: Killed) -> Result<Observation, NoVerdict> {
+pub(super) async fn measure_writer_outages(on: &Cluster, killed: Killed) -> Result<Observation, NoVerdict> {
     let own = OwnLab::start(on, ONE_WRITER).await?;
     let on = &own.cluster;
     let second = on.servers()?.galera.first().map(|node| node.pid);

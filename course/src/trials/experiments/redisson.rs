@@ -6,14 +6,10 @@ use oversell::claims::words;
 use redis::Client;
 use std::time::{Duration, Instant};
 
-experiments! {
-    "002.watchdog" => waiter_sleeps_until_lease_ends("redis-lock", "lock"), twin("redis-watchdog", "lock:redis-watchdog");
-}
-
 /// Claim: a waiter learns how long the lease of the holder is, sleeps, and tries again when it has ended; and a holder that works
 /// longer than its lease is renewed. Nobody releases the key here. A lock that polls would try every 50 ms; ours tries every 500 ms
 /// besides, in case the key is deleted without a message.
-async fn waiter_sleeps_until_lease_ends(on: &Cluster, strategy: &str, lock: &str) -> Result<Observation, NoVerdict> {
+pub(super) async fn waiter_sleeps_until_lease_ends(on: &Cluster, strategy: &str, lock: &str) -> Result<Observation, NoVerdict> {
     /// No multiple of 500 ms, so that the periodic try does not come at the end of the lease.
     const LEFT_MS: u64 = 3250;
     /// The most tries of a waiter that sleeps: one at first, one when it listens for the release, one every 500 ms, and two to spare.

@@ -19,11 +19,6 @@ use serde_json::json;
 use std::time::{Duration, Instant};
 use tokio::{sync::Barrier, time::sleep};
 
-experiments! {
-    "5.reliability" => rank_stores_by_failures(FAULTS.map(|(fault, ..)| fault)), twin([LockFault::None; 4]);
-    "003.correctness" => only_redlock_oversells_after_pause(LockFault::HolderPaused), twin(LockFault::None);
-}
-
 /// The longest wait of the second buyer: longer than a ZooKeeper session, 10 s, and than the lease of 5 s. A lock still taken
 /// then needs a repair.
 const MAX_WAIT: Duration = Duration::from_secs(16);
@@ -36,7 +31,7 @@ const STAY_MS: u64 = 6000;
 
 /// What happens while the lock is held: nothing, its holder dies or pauses, or its server is restarted or lost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum LockFault {
+pub(super) enum LockFault {
     None,
     /// The holder's instance dies.
     HolderKilled,
@@ -49,7 +44,7 @@ enum LockFault {
 }
 
 /// The faults under which the locks are compared.
-const FAULTS: [(LockFault, Bilingual); 4] = [
+pub(super) const FAULTS: [(LockFault, Bilingual); 4] = [
     (LockFault::HolderKilled, Bilingual::of("持有者被杀", "its holder killed")),
     (LockFault::HolderPaused, HOLDER_PAUSED),
     (LockFault::ServerRestarted, Bilingual::of("服务器被杀、又启动", "its server killed and started")),
@@ -227,7 +222,7 @@ async fn try_fault_of_server(own: &OwnLab, lock: &'static str, fault: LockFault,
 
 /// Claim: of three stores ZooKeeper fails under the fewest faults, and Redis under as many as the database, whether the replica of
 /// Redis lags or not.
-async fn rank_stores_by_failures(on: &Cluster, faults: [LockFault; 4]) -> Result<Observation, NoVerdict> {
+pub(super) async fn rank_stores_by_failures(on: &Cluster, faults: [LockFault; 4]) -> Result<Observation, NoVerdict> {
     let own = OwnLab::start(on, REPLICATED).await?;
     let mut matrix = Vec::new();
     for (fault, (_, name)) in faults.into_iter().zip(FAULTS) {
@@ -272,7 +267,7 @@ async fn rank_stores_by_failures(on: &Cluster, faults: [LockFault; 4]) -> Result
 }
 
 /// Claim: if the holder is paused, Redlock oversells, and locks in ZooKeeper and in the database do not.
-async fn only_redlock_oversells_after_pause(on: &Cluster, fault: LockFault) -> Result<Observation, NoVerdict> {
+pub(super) async fn only_redlock_oversells_after_pause(on: &Cluster, fault: LockFault) -> Result<Observation, NoVerdict> {
     const LOCKS: [&str; 4] = ["redis-redlock", "zk-lock", "select-for-update", "zk-fenced"];
     let cells = try_fault_of_holder(on, &LOCKS, fault).await?;
     let lost: Vec<_> = cells.iter().map(|cell| cell.lost).collect();

@@ -15,12 +15,6 @@ use std::{
 };
 use tokio::time::sleep;
 
-experiments! {
-    "2.9.random" => compare_equal_and_random_delays(Delay::Random), twin(Delay::Equal);
-    "003.aof" => compare_flush_policies("always"), twin("everysec");
-    "001.two-masters" => compare_one_and_two_masters(2), twin(1);
-}
-
 /// The lease of each lock: longer than any attempt.
 const LEASE_MS: &str = "30000";
 
@@ -31,7 +25,7 @@ async fn connect_to_nodes(on: &Cluster) -> Result<Vec<MultiplexedConnection>, No
 
 /// Claim: locking on one node with a replica is faster than on two masters; and if the second master dies between the two writes,
 /// only the first has the lock.
-async fn compare_one_and_two_masters(on: &Cluster, masters: usize) -> Result<Observation, NoVerdict> {
+pub(super) async fn compare_one_and_two_masters(on: &Cluster, masters: usize) -> Result<Observation, NoVerdict> {
     let (mut nodes, key) = (connect_to_nodes(on).await?, own_key("lock"));
     let (first, others) = nodes.split_at_mut(1);
     let (ratio, [one, two]) = compare_in_rounds(
@@ -65,7 +59,7 @@ async fn compare_one_and_two_masters(on: &Cluster, masters: usize) -> Result<Obs
 
 /// Claim: a file that is flushed every second, the default, takes more writes than one that is flushed each time (`when`), and
 /// `kill -9` loses nothing of it. The main node has a file; the second one gets one for this.
-async fn compare_flush_policies(on: &Cluster, when: &str) -> Result<Observation, NoVerdict> {
+pub(super) async fn compare_flush_policies(on: &Cluster, when: &str) -> Result<Observation, NoVerdict> {
     let (mut nodes, key) = (connect_to_nodes(on).await?, own_key("lock"));
     let [by_default, each, ..] = &mut nodes[..] else {
         return Err(NoVerdict::unavailable("要有两个独立的 Redis", "it takes two independent Redis nodes"));
@@ -130,7 +124,7 @@ async fn measure_locks_per_second(nodes: &mut [MultiplexedConnection], key: &str
 
 /// How long a client waits before its next try.
 #[derive(Debug, Clone, Copy)]
-enum Delay {
+pub(super) enum Delay {
     /// As long as all others.
     Equal,
     Random,
@@ -138,7 +132,7 @@ enum Delay {
 
 /// Claim: clients that start at once, each at another node, need fewer rounds until one wins if each waits at random, as those
 /// of the second group do.
-async fn compare_equal_and_random_delays(on: &Cluster, of_second_group: Delay) -> Result<Observation, NoVerdict> {
+pub(super) async fn compare_equal_and_random_delays(on: &Cluster, of_second_group: Delay) -> Result<Observation, NoVerdict> {
     let (ratio, [equal, random]) = compare_in_rounds(
         async || count_rounds_per_win(on, Delay::Equal).await,
         async || count_rounds_per_win(on, of_second_group).await,

@@ -8,10 +8,6 @@ use serde_json::json;
 use std::time::{Duration, Instant};
 use tokio::time::interval;
 
-experiments! {
-    "003.qps" => throughput_is_concurrency_by_response_time(&STEADY_STREAMS), twin(&OVERLOAD_STREAM);
-}
-
 /// How long a stream is measured, after [`WARM_UP`]: forty requests at eight a second.
 const MEASURED_TIME: Duration = Duration::from_secs(5);
 /// How long a stream runs before it is measured: longer than its slowest request, so that the load is steady by then.
@@ -21,20 +17,20 @@ const SAMPLE_INTERVAL: Duration = Duration::from_millis(5);
 
 /// Purchases that begin at a fixed rate, whether or not the earlier ones have ended.
 #[derive(Debug, Clone, Copy)]
-struct PurchaseStream {
+pub(super) struct PurchaseStream {
     strategy: &'static str,
     hold_ms: u64,
     per_second: u32,
 }
 
 /// Streams with far fewer purchases than can be served; `mutex` serves them one after the other.
-const STEADY_STREAMS: [PurchaseStream; 3] = [
+pub(super) const STEADY_STREAMS: [PurchaseStream; 3] = [
     PurchaseStream { strategy: "none", hold_ms: 500, per_second: 8 },
     PurchaseStream { strategy: "none", hold_ms: 200, per_second: 8 },
     PurchaseStream { strategy: "mutex", hold_ms: 20, per_second: 5 },
 ];
 /// A stream that overloads the service: forty purchases a second of 50 ms each, one after the other.
-const OVERLOAD_STREAM: [PurchaseStream; 1] = [PurchaseStream { strategy: "mutex", hold_ms: 50, per_second: 40 }];
+pub(super) const OVERLOAD_STREAM: [PurchaseStream; 1] = [PurchaseStream { strategy: "mutex", hold_ms: 50, per_second: 40 }];
 
 /// The figures of a stream; each is measured, and none is computed from the others.
 #[derive(Debug, Default, Serialize)]
@@ -56,7 +52,10 @@ impl StreamFigures {
 
 /// Claim: throughput is concurrency divided by the mean response time. This holds if no more requests come than can be served, and
 /// not while a queue grows.
-async fn throughput_is_concurrency_by_response_time(on: &Cluster, streams: &[PurchaseStream]) -> Result<Observation, NoVerdict> {
+pub(super) async fn throughput_is_concurrency_by_response_time(
+    on: &Cluster,
+    streams: &[PurchaseStream],
+) -> Result<Observation, NoVerdict> {
     let mut flows = Vec::new();
     for stream in streams {
         flows.push((stream, measure_stream(on, *stream).await?));

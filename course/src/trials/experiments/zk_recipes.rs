@@ -8,10 +8,6 @@ use oversell_lock::{
 };
 use std::time::Duration;
 
-experiments! {
-    "3.7.5.numbers" => clients_disagree_on_leases(5), twin(2);
-}
-
 /// A client of the lock library with its own session.
 fn new_client(on: &Cluster) -> Result<ZkClient, NoVerdict> {
     ZkClient::new(ZkOptions::new(&on.servers()?.zookeeper.connect)).map_err(NoVerdict::failed)
@@ -24,7 +20,7 @@ const LEASE_TIMEOUT: Duration = Duration::from_secs(5);
 const EXTRA_LEASE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Claim: if two clients disagree on the number of leases, more are held than one of them allows. `says`: the number of the second.
-async fn clients_disagree_on_leases(on: &Cluster, says: u32) -> Result<Observation, NoVerdict> {
+pub(super) async fn clients_disagree_on_leases(on: &Cluster, says: u32) -> Result<Observation, NoVerdict> {
     let (zookeeper, other) = (new_client(on)?, new_client(on)?);
     let path = format!("/course/semaphore-{:08x}", fastrand::u32(..));
     let two = zookeeper.semaphore(&path, 2).acquire(2, LEASE_TIMEOUT).await;

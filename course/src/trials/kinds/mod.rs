@@ -99,7 +99,7 @@ async fn run_kind(on: &Cluster, lesson: &Lesson, run: &'static Run, tried: Tried
 
 /// The experiment that tries this lesson alone.
 fn find_experiment(lesson: &Lesson) -> Result<&'static Experiment, NoVerdict> {
-    let experiment = experiments::all().find(|known| known.lesson == lesson.id);
+    let experiment = experiments::ALL.iter().find(|known| known.lesson == lesson.id);
     experiment.ok_or_else(|| NoVerdict::failed(format!("nothing tries {}", lesson.id)))
 }
 
