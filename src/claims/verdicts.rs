@@ -47,7 +47,7 @@ impl Verdicts {
     }
 
     /// The text of `last_run.json` for this run: a line for each lesson, with what a reader needs of it. What is the same in both
-    /// languages, such as lines that were typed, stands once: see [`without_shared`].
+    /// languages, such as lines that were typed, stands once: see `without_shared`.
     pub fn to_file(&self) -> String {
         let lessons: Vec<_> = self.lessons.iter().map(LessonResult::to_line).collect();
         let (conditions, lessons) = (json!(self.conditions), lessons.join(",\n"));
