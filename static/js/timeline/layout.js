@@ -117,7 +117,7 @@ export function sceneOf({ width, shown, unit, begin, span, stepped = false, dens
   const { BAR, WEDGE, GAP } = dense ? DENSE : ROOMY;
   const gutter = (shown < PHONE * unit ? NARROW : GUTTER) * unit;
   const [from, to] = [gutter, width - EDGE * unit];
-  const points = stepped ? columnsOf(model) : [[begin, 0], [begin + span, 1]];
+  const points = stepped ? columnsOf(model, ((EDGE - DOT) * unit) / (to - from)) : [[begin, 0], [begin + span, 1]];
   // What was before is at the edge.
   const x = (/** @type {number} */ at) => Math.max(from, from + (to - from) * between(points, 0, at));
   const timeAt = (/** @type {number} */ place) => between(points, 1, (place - from) / (to - from));
@@ -224,11 +224,15 @@ export function sceneOf({ width, shown, unit, begin, span, stepped = false, dens
   return { width, height: y + axisHeight, needed: sum(needs) + LINE, gutter, x, timeAt, line: down(LINE), barHeight: down(BAR), lanes, locks, shelf, row, arrows, messages, axis };
 }
 
-/** A column for each moment that has a label, and one before the first for what was before: their times and places from 0 to 1, and half a column more for what comes after the last. @param {Model} model */
-function columnsOf({ lanes, shelf, begin, end }) {
+/**
+ * A column for each moment that has a label, and one before the first for what was before: their times and places from 0 to 1; for what comes
+ * after the last half a column, and no more than `edge`.
+ * @param {Model} model @param {number} edge
+ */
+function columnsOf({ lanes, shelf, begin, end }, edge) {
   const times = [...new Set([...lanes.flatMap(({ ticks }) => ticks), ...shelf.slice(1).filter(({ by }) => !by)].map(({ at }) => at))].sort((a, b) => a - b);
   const [first = begin, last = begin] = [times[0], times.at(-1)];
-  return [[Math.min(begin, first - 1), 0], ...times.map((at, i) => [at, (i + 1) / times.length]), [Math.max(end, last + 1), 1 + (times.length && 0.5 / times.length)]];
+  return [[Math.min(begin, first - 1), 0], ...times.map((at, i) => [at, (i + 1) / times.length]), [Math.max(end, last + 1), 1 + Math.min(0.5 / times.length, edge)]];
 }
 
 /** Where a value of one column of the points lies in the other one; before the first and after the last as between the nearest two. @param {number[][]} points @param {0 | 1} by @param {number} value */
