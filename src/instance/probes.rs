@@ -384,7 +384,7 @@ async fn probe_etcd(ctx: &Ctx) -> Result<(String, Vec<NamedServer>), Error> {
     let status = json!({});
     let known = &ctx.config.cluster.members;
     let members = join_all(ctx.config.etcd.endpoints.iter().filter(|_| !known.is_empty()).map(async |endpoint| {
-        let node = timeout(MEMBER_TIMEOUT, etcd::ask_node(endpoint, "maintenance/status", &status)).await.ok()?.ok()?;
+        let node = etcd::ask_node(endpoint, "maintenance/status", &status, MEMBER_TIMEOUT).await.ok()?;
         let role = if node["leader"] == node["header"]["member_id"] { Role::Leader } else { Role::Follower };
         named_server(known, endpoint.trim_start_matches("http://"), role)
     }));

@@ -10,8 +10,8 @@ use oversell_lab::clients::http_client::{Answer, Ask, HttpError, client};
 use serde_json::{Value, json};
 use std::time::Duration;
 
-/// Time limit of one node's answer: a node that does not answer leaves time for the next one.
-const NODE_TIMEOUT: Duration = Duration::from_millis(800);
+/// Time limit of all nodes together. Each has an equal part: one that does not answer leaves time for the next one.
+const TIMEOUT: Duration = Duration::from_millis(2400);
 
 /// A key below the prefix of a lock: its owner holds the lock or waits for it.
 #[derive(Debug, Clone)]
@@ -25,8 +25,9 @@ pub(crate) struct Contender {
 /// Errors: [`Error::NoEtcd`] if the instance has no etcd, [`Error::Unavailable`] if no node answers; a refusal by its meaning.
 pub(crate) async fn ask(ctx: &Ctx, request: &str, body: Value) -> Result<Value, Error> {
     let mut last = Error::NoEtcd;
-    for endpoint in &ctx.config.etcd.endpoints {
-        match ask_node(endpoint, request, &body).await {
+    let endpoints = &ctx.config.etcd.endpoints;
+    for endpoint in endpoints {
+        match ask_node(endpoint, request, &body, TIMEOUT.div_f64(endpoints.len() as f64)).await {
             Ok(answer) => return Ok(answer),
             // Another node may have a leader.
             Err(HttpError::Refused { status, body }) if status.is_server_error() => last = refusal(&body),
@@ -37,10 +38,10 @@ pub(crate) async fn ask(ctx: &Ctx, request: &str, body: Value) -> Result<Value, 
     Err(last)
 }
 
-/// Sends a request to the node at `endpoint`.
-pub(crate) async fn ask_node(endpoint: &str, request: &str, body: &Value) -> Result<Value, HttpError> {
+/// Sends a request to the node at `endpoint`, which has to answer within `limit`.
+pub(crate) async fn ask_node(endpoint: &str, request: &str, body: &Value, limit: Duration) -> Result<Value, HttpError> {
     let url = format!("{}/v3/{request}", endpoint.trim_end_matches('/'));
-    client().post(url).json(body).timeout(NODE_TIMEOUT).answer().await.and_then(Answer::success)?.json()
+    client().post(url).json(body).timeout(limit).answer().await.and_then(Answer::success)?.json()
 }
 
 /// The error of a refused request.
