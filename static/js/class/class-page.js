@@ -324,8 +324,7 @@ follow('classroom/events', {
     // An earlier lesson may be another than this phone's QR code led to.
     if (event.event === 'lesson' && isPhone && event.key && (!isLed || event.t_us > (openedAt ?? Infinity))) location.hash = `#/${event.key}?me`;
     if (['lesson', 'ended'].includes(event.event) && isPhone && event.key === lessonId && isGuessLesson()) {
-      phoneGuess.hear(event);
-      say('');
+      if (phoneGuess.hear(event)) say('');
       phoneGuess.draw(lessonId, ownName, say);
     }
     visits.record(event, browserClock());

@@ -14,12 +14,18 @@ let isEnded = false;
 /** When the class was last asked or told, by the instances' clock. */
 let heardAt = 0;
 
-/** The class is asked about this lesson, perhaps again, or its race has ended. A connection begins with all earlier events. @param {import('./visits.js').ClassEvent} event */
+/**
+ * The class is asked about this lesson, perhaps again, or its race has ended. A connection begins with all earlier events. Whether what was
+ * said to a guess is over: asked anew, who has not guessed is told nothing new.
+ * @param {import('./visits.js').ClassEvent} event
+ */
 export function hear({ event, key, t_us }) {
-  if (key !== shown.id || t_us <= heardAt) return;
+  if (key !== shown.id || t_us <= heardAt) return false;
   heardAt = t_us;
   isEnded = event === 'ended';
+  const isOver = isEnded || guessed != null;
   if (!isEnded) guessed = null;
+  return isOver;
 }
 
 /** @param {string} id @param {() => string} who empty until a name is typed @param {(text: string) => void} say */

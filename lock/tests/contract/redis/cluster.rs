@@ -412,8 +412,10 @@ async fn disturbed(cluster: &OwnCluster, clients: &[RedisClient], kinds: &[usize
         verdicts.push(judge(&object.recorder.history()));
     }
     println!("{} holds of {} asked, {} faults: {faults:?}", holds.load(SeqCst), asked.load(SeqCst), faults.len());
-    ensure!(holds.load(SeqCst) > 50, "too few holds prove nothing");
-    Ok(worst(verdicts))
+    let verdict = worst(verdicts);
+    // A lock that the twin has blocked is held by nobody, so it has fewer.
+    ensure!(verdict != Verdict::Kept || holds.load(SeqCst) > 50, "too few holds prove nothing");
+    Ok(verdict)
 }
 
 /// Takes and releases a lock once.
