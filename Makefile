@@ -35,20 +35,19 @@ demo: build ## the course's main claims on real servers, with a verdict each, an
 lab: build ## servers, three instances and nginx, until Ctrl-C; LAB='--links --replica' for the races that cut links or promote a replica
 	$(OVERSELL) lab $(LAB)
 
-# The unit tests wait for labs and for rounds of loads: eight at a time keep two cores busy.
 test: install browser $(NODE_MODULES) ## every test, against real servers on free ports, and the page in a real browser
 	cargo test --workspace --locked --no-run
-	RUST_TEST_THREADS=8 cargo test --workspace --locked --lib --bins
 	@$(MAKE) --no-print-directory --jobs --keep-going --output-sync=target $(BESIDE)
 	cargo test --workspace --locked --test contract
-	@$(MAKE) --no-print-directory --jobs --keep-going --output-sync=target $(BY_THEMSELVES)
-	servers=$$(scripts/servers $(NEWER_REDIS)) && env $$servers cargo test --workspace --locked --test contract -- replica
-	node --test --test-reporter=spec --test-concurrency=6 tests/page/*.group.mjs
+	@$(MAKE) --no-print-directory --jobs --keep-going --output-sync=target $(BESIDE_PAGE) page
 
 # Beside each other: most of their tests wait for a server. Each prints all that it has to say when it ends. The contract runs by
 # itself: five engines' leases do not keep their time beside another load.
-BESIDE = main small
+BESIDE = unit main small
 .PHONY: $(BESIDE)
+unit:
+	cargo test --workspace --locked --lib --bins
+
 main:
 	cargo test --workspace --locked --test $@
 
@@ -56,12 +55,20 @@ small:
 	cargo test --workspace --locked --examples --test history --test cost
 	cargo test --workspace --locked --doc
 
-# Random programs, and clusters that break: their load would end leases of other tests. So they are ignored tests of the contract.
+# Random programs, and clusters that break: their load would end leases of other tests, so they are ignored tests of the contract. They
+# wait more than they work, as do the replicas' tests: the page's have what is left of the processor.
 PROGRAMS = cargo test --workspace --locked --test contract -- --ignored
-BY_THEMSELVES = random_programs in_a_broken_cluster
-.PHONY: $(BY_THEMSELVES)
-$(BY_THEMSELVES):
+IGNORED = random_programs in_a_broken_cluster
+BESIDE_PAGE = $(IGNORED) replicas
+.PHONY: $(BESIDE_PAGE) page
+$(IGNORED):
 	$(PROGRAMS) $@
+
+replicas:
+	servers=$$(scripts/servers $(NEWER_REDIS)) && env $$servers cargo test --workspace --locked --test contract -- replica
+
+page:
+	nice -n 10 node --test --test-reporter=spec --test-concurrency=6 tests/page/*.group.mjs
 
 # WAIT differs from Redis 7.2 on, and the system's may be older.
 NEWER_REDIS = valkey-8
