@@ -10,8 +10,10 @@ use oversell_lab::clients::http_client::{Answer, Ask, HttpError, client};
 use serde_json::{Value, json};
 use std::time::Duration;
 
-/// Time limit of all nodes together. Each has an equal part: one that does not answer leaves time for the next one.
-const TIMEOUT: Duration = Duration::from_millis(2400);
+/// Time limit of one node's answer: a node that does not answer leaves time for the next one.
+const NODE_TIMEOUT: Duration = Duration::from_millis(800);
+/// Time limit of the only node's answer.
+const ONLY_NODE_TIMEOUT: Duration = Duration::from_millis(2400);
 
 /// A key below the prefix of a lock: its owner holds the lock or waits for it.
 #[derive(Debug, Clone)]
@@ -26,8 +28,9 @@ pub(crate) struct Contender {
 pub(crate) async fn ask(ctx: &Ctx, request: &str, body: Value) -> Result<Value, Error> {
     let mut last = Error::NoEtcd;
     let endpoints = &ctx.config.etcd.endpoints;
+    let limit = if endpoints.len() == 1 { ONLY_NODE_TIMEOUT } else { NODE_TIMEOUT };
     for endpoint in endpoints {
-        match ask_node(endpoint, request, &body, TIMEOUT.div_f64(endpoints.len() as f64)).await {
+        match ask_node(endpoint, request, &body, limit).await {
             Ok(answer) => return Ok(answer),
             // Another node may have a leader.
             Err(HttpError::Refused { status, body }) if status.is_server_error() => last = refusal(&body),
