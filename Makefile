@@ -55,7 +55,7 @@ main:
 	cargo test --workspace --locked --test $@
 
 small:
-	cargo test --workspace --locked --examples --test history --test cost
+	cargo test --workspace --locked --test history --test cost
 	cargo test --workspace --locked --doc
 
 # Random programs, and clusters that break: their load would end leases of other tests, so they are ignored tests of the contract. They
@@ -117,7 +117,9 @@ package: install ## the lock library as others get it: each feature alone, its .
 # CI names another, which builds what the tests run.
 LINT = cargo clippy --workspace --all-targets --locked -- -D warnings
 
-check: rust linters $(NODE_MODULES) ## formatting, clippy, scripts, JavaScript, and what the project stands on (cargo-deny)
+check: looks lint ## formatting, clippy, scripts, JavaScript, and what the project stands on (cargo-deny)
+
+looks: rust linters $(NODE_MODULES)
 	shellcheck scripts/clients scripts/install scripts/install-packages scripts/packaged scripts/servers scripts/on-servers scripts/with-stops config/galera config/replicated .ci/run .ci/clippy findings/*.sh
 	node_modules/.bin/oxlint static/js tests/page
 	node_modules/.bin/tsc
@@ -125,12 +127,14 @@ check: rust linters $(NODE_MODULES) ## formatting, clippy, scripts, JavaScript, 
 	@for compose in docker-compose 'docker compose'; do \
 	    ! $$compose version >/dev/null 2>&1 || $$compose --profile ha config -q || exit 1; done
 	rustfmt --edition 2024 --check $$(git ls-files '*.rs')
-	$(LINT)
 	@if cargo deny --version >/dev/null 2>&1; then \
 	    cargo fetch --locked --quiet && cargo deny --locked --offline check bans licenses sources || exit 1; \
 	    if cargo deny fetch db >/dev/null 2>&1; then cargo deny --locked --offline check advisories; \
 	    else echo 'the database of advisories (github.com/RustSec/advisory-db) cannot be reached: advisories not checked'; fi; \
 	else echo 'cargo-deny is not installed (cargo install --locked cargo-deny): licences, sources and advisories of dependencies not checked'; fi
+
+lint: rust linters
+	$(LINT)
 
 # A linter that is one program and knows undefined names, unused code, and imports of what is not exported; beside it
 # the compiler that checks the types in comments, puppeteer-core, by which the tests drive a browser, axe-core, by which they
@@ -139,7 +143,7 @@ $(NODE_MODULES): package-lock.json
 	npm ci --silent --no-audit --no-fund
 	touch $@
 
-.PHONY: linters browser
+.PHONY: looks lint linters browser
 linters:
 	@scripts/install check
 

@@ -179,7 +179,7 @@ needing! { $
 }
 
 /// The tests that run at once; most of the time each waits for a server.
-static TESTS: Semaphore = Semaphore::const_new(12);
+static TESTS: Semaphore = Semaphore::const_new(16);
 /// The twins that run besides: they wait for what never comes.
 static TWINS: Semaphore = Semaphore::const_new(4);
 /// The program tests that run at once: they wait for leases and sessions to end.
@@ -241,5 +241,7 @@ pub(crate) fn all(runtime: &Handle, servers: Option<&Lab>) -> Vec<Trial> {
             all.push(trial(name, Box::new(move || run(family))));
         }
     }
+    // What waits for leases to end takes longest, so it starts first.
+    all.sort_by_key(|trial| !["two_nodes_may_die", "lease"].iter().any(|long| trial.name().contains(long)));
     all
 }
