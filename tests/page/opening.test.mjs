@@ -16,6 +16,9 @@ describe('the first view', () => {
     const box = await tab.evaluate(() => document.getElementById('opening-run').getBoundingClientRect().bottom);
     assert.ok(box < 720, 'the button is on the first screen');
     await tab.press('#opening-run');
+    await tab.waitForElement('#opening-means:not([hidden])');
+    const [{ row }] = await tab.evaluate(() => Object.values(JSON.parse(sessionStorage.getItem('oversell.results'))));
+    assert.deepEqual(row.reasons, {}, 'nobody was refused');
     await tab.waitForText('#opening-figures div:nth-child(1) dd', /^5,000$/);
     await tab.waitForText('#opening-figures .red dd', /^4,\d{3}$/);
     await tab.waitForText('#opening-oversold', /^5,000 人都买到了，库存却还显示 4,\d{3} 件：这些会再卖给别人。$/);
