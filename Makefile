@@ -70,7 +70,7 @@ $(IGNORED):
 replicas:
 	servers=$$(scripts/servers $(NEWER_REDIS)) && env $$servers cargo test --workspace --locked --test contract -- replica
 
-# Four groups at once, in the order of their names: of six, one that sells 5,000 pieces waits for the processor for most of a minute.
+# Four groups at once, in the order of their names. With six, a sale of 5,000 takes most of the minute that its test waits.
 page:
 	nice -n 10 node --test --test-reporter=spec --test-concurrency=4 tests/page/*.group.mjs
 

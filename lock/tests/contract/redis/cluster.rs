@@ -308,9 +308,8 @@ async fn counts_right<C: ConnectionLike + Send>(cluster: &OwnCluster, mut connec
 #[apply(test!)]
 async fn in_a_broken_cluster_a_replica_takes_over(_: &Redis) -> Result {
     let cluster = OwnCluster::start().await?;
-    let options = || cluster.options();
-    let holder = RedisClient::new(options().lease(Duration::from_secs(30)).wait_replicas(Replicas::AtLeast(1)))?;
-    let other = RedisClient::new(options())?;
+    let holder = RedisClient::new(cluster.options().lease(Duration::from_secs(30)).wait_replicas(Replicas::AtLeast(1)))?;
+    let other = RedisClient::new(cluster.options())?;
     let (name, elsewhere) = (name(), name());
     let guard = take(&holder.lock(&name)).await?;
     let primary = cluster.owner(&name).await?;
