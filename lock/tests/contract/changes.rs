@@ -111,7 +111,7 @@ async fn programs_see_that_a_primary_changes_with_a_loss(_: &Redis) -> Result {
     let (redis, way, both) = two(&lab).await?;
     let loses = async {
         for to in both.iter().cycle().skip(1) {
-            sleep(LEADERSHIP_TIME / 16).await;
+            sleep(LEADERSHIP_TIME / 4).await;
             let (host, port) = host_and_port(to)?;
             way.redirect(&format!("{host}:{port}"));
         }

@@ -252,18 +252,13 @@ fn program<S: ProgramServer>(seed: u64) -> Vec<Step> {
     (0..S::STEPS).map(|_| Step::random(&mut dice)).collect()
 }
 
-/// One holds it, and another waits for as long as the servers may take to lose it.
-fn one_waits_for_another() -> Vec<Step> {
-    let lease = Lease::Watchdog(Duration::from_secs(4));
-    vec![
-        ask(0, None, lease, 10_000, 0),
-        Step::Answered,
-        ask(1, None, lease, 40_000, 0),
-        Step::Pass(Duration::from_secs(3)),
-        Step::Release(0),
-        Step::Answered,
-        Step::Release(0),
-    ]
+/// One holds it without a word from the servers, so that it cannot learn that they have lost it; another asks for it, and again,
+/// because the loss may break off its call.
+fn one_asks_while_another_hears_nothing() -> Vec<Step> {
+    let ask = |process, wait| [ask(process, None, Lease::Watchdog(Duration::from_secs(16)), wait, 0), Step::Answered];
+    let wire = |event| [Step::Wire { process: 0, event }];
+    let release = [Step::Release(0); 2];
+    [&ask(0, 10_000)[..], &wire(Event::Silence(5)), &ask(1, 2000).repeat(4), &wire(Event::Heal), &release].concat()
 }
 
 /// A program that reaches every event, however busy the machine is: it waits before each step for what must have
@@ -619,7 +614,7 @@ pub(crate) async fn ensure_rule_broken<S: ProgramServer>(
     meanwhile: impl Future<Output = Result>,
 ) -> Result {
     let mut programs = programs_with_a_free_lock::<S>();
-    programs.extend([program_with_every_event(subject), one_waits_for_another()]);
+    programs.extend([program_with_every_event(subject), one_asks_while_another_hears_nothing()]);
     let play = |program| run(server, subject, program);
     let histories = tokio::select! {
         histories = try_join_all(programs.iter().map(|program| play(program))) => histories?,
