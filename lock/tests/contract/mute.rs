@@ -50,6 +50,11 @@ impl Mute {
         *self.state.last.lock() = Some(words);
     }
 
+    /// Whether the request of [`mute_at`](Self::mute_at) has come.
+    pub(crate) fn has_muted(&self) -> bool {
+        self.state.last.lock().is_none()
+    }
+
     /// Answers again, on new connections: an old one would take an answer for another's.
     pub(crate) fn heal(&self) {
         self.cut();

@@ -277,25 +277,28 @@ async fn counts_right<C: ConnectionLike + Send>(cluster: &OwnCluster, mut connec
     let name = name();
     let node = &cluster.nodes[cluster.owner(&name).await?];
     let (mut answered, mut unknown) = (0, 0);
-    for _ in 0..ROUNDS {
-        node.way.mute_at("INCR");
-        let back = async {
-            sleep(LIMIT + LIMIT / 2).await;
-            node.way.heal();
-        };
-        let count = async {
-            let mut count = redis::cmd("INCR");
-            match count.arg(&name).exec_async(&mut connection).await {
-                Ok(()) => answered += 1,
-                Err(_) => unknown += sent(&connection),
-            }
-        };
-        tokio::join!(count, back);
-        let mut count = redis::cmd("INCR");
-        match count.arg(&name).exec_async(&mut connection).await {
+    let mut count = async || {
+        let answer = redis::cmd("INCR").arg(&name).exec_async(&mut connection).await;
+        match answer {
             Ok(()) => answered += 1,
             Err(_) => unknown += sent(&connection),
         }
+        answer.is_ok()
+    };
+    for _ in 0..ROUNDS {
+        node.way.mute_at("INCR");
+        let heals = async {
+            until("its answer is lost", async || node.way.has_muted()).await?;
+            sleep(LIMIT + LIMIT / 2).await;
+            node.way.heal();
+            std::future::pending().await
+        };
+        tokio::select! {
+            _ = count() => node.way.heal(),
+            never = heals => return never,
+        }
+        let again = async { while !count().await {} };
+        timeout(SOON, again).await.context("no answer after all is well")?;
     }
     let done: usize = cluster.ask(&name, &["GET", &name]).await?;
     println!("{answered} answered, {unknown} unknown, {done} done");
