@@ -2,7 +2,7 @@
 //! becomes the primary and back without loss; and with loss, which is the twin.
 
 use super::{
-    programs::{Subject, ensure_rule_broken, ensure_rules_kept},
+    programs::{Subject, ensure_loss_is_seen, ensure_rules_kept},
     subjects::{semaphore, zk_semaphore},
     support::*,
 };
@@ -109,16 +109,13 @@ async fn programs_keep_the_rules_while_the_primary_changes(_: &Redis) -> Result 
 async fn programs_see_that_a_primary_changes_with_a_loss(_: &Redis) -> Result {
     let lab = lab(Part::Redis, 2, 0).await?;
     let (redis, way, both) = two(&lab).await?;
-    let loses = async {
-        for to in both.iter().cycle().skip(1) {
-            sleep(LEADERSHIP_TIME / 4).await;
-            let (host, port) = host_and_port(to)?;
-            way.redirect(&format!("{host}:{port}"));
-        }
+    let loss = async {
+        until("one waits for another", || redis.is_waited_for("contract")).await?;
+        let (host, port) = host_and_port(&both[1])?;
+        way.redirect(&format!("{host}:{port}"));
         Ok(())
     };
-    let lock = Subject::of(redis.family("redis").kind);
-    ensure_rule_broken(redis, &lock, "both hold it", loses).await?;
+    ensure_loss_is_seen(redis, &Subject::of(redis.family("redis").kind), loss).await?;
     lab.stop().await;
     Ok(())
 }

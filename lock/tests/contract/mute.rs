@@ -66,8 +66,9 @@ impl Mute {
         self.front.cut();
     }
 
-    /// Accepts connections again, and answers on them.
+    /// Accepts connections again, and answers on them, whatever [`mute_at`](Self::mute_at) has said.
     pub(crate) fn mend(&self) {
+        *self.state.last.lock() = None;
         self.state.muted_below.store(0, SeqCst);
         self.front.mend();
     }

@@ -7,7 +7,6 @@ use super::{
     support::*,
     twins::{Honest, apart, confusing, no_owner},
 };
-use std::future::pending;
 
 macro_rules! twins {
     ($($test:ident: $flaw:ident, $by:literal;)*) => {$(
@@ -16,7 +15,7 @@ macro_rules! twins {
                 static TWIN: Kind<Redis> = Kind::new("twin", &[Losable, Reentrant], |client, name, ask| {
                     fixed_lock(name, Honest::of(client, name, ask), |honest, _, wait| $flaw(honest, wait))
                 });
-                ensure_rule_broken(redis, &Subject::of(&TWIN), $by, pending()).await
+                ensure_rule_broken(redis, &Subject::of(&TWIN), $by).await
             }
         }
     )*};
@@ -33,5 +32,5 @@ async fn random_programs_catch_one_that_does_not_know_its_owner(redis: &'static 
         no_owner(&mut ask);
         Honest::of(client, name, ask).lock.boxed()
     });
-    ensure_rule_broken(redis, &Subject::of(&TWIN), "its owner holds it", pending()).await
+    ensure_rule_broken(redis, &Subject::of(&TWIN), "its owner holds it").await
 }

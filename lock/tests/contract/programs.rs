@@ -252,13 +252,14 @@ fn program<S: ProgramServer>(seed: u64) -> Vec<Step> {
     (0..S::STEPS).map(|_| Step::random(&mut dice)).collect()
 }
 
-/// One holds it without a word from the servers, so that it cannot learn that they have lost it; another asks for it, and again,
-/// because the loss may break off its call.
-fn one_asks_while_another_hears_nothing() -> Vec<Step> {
-    let ask = |process, wait| [ask(process, None, Lease::Watchdog(Duration::from_secs(16)), wait, 0), Step::Answered];
+/// One holds it without a word from the servers, so that it cannot learn that they have lost it, and another waits for it. Each asks
+/// again and again: a busy machine, or the loss, may break off a call.
+fn one_waits_while_another_hears_nothing() -> Vec<Step> {
+    let lease = Lease::Watchdog(Duration::from_secs(16));
+    let asks = |process, wait| [ask(process, None, lease, wait, 0), Step::Answered].repeat(6);
     let wire = |event| [Step::Wire { process: 0, event }];
     let release = [Step::Release(0); 2];
-    [&ask(0, 10_000)[..], &wire(Event::Silence(5)), &ask(1, 2000).repeat(4), &wire(Event::Heal), &release].concat()
+    [&asks(0, 0)[..], &wire(Event::Silence(5)), &asks(1, 2000), &wire(Event::Heal), &release].concat()
 }
 
 /// A program that reaches every event, however busy the machine is: it waits before each step for what must have
@@ -605,21 +606,31 @@ pub(crate) async fn ensure_rules_kept<S: ProgramServer>(
     bail!("{of}: no program came to: {:?}", unseen(&histories))
 }
 
-/// Checks that the programs see this twin break a rule, and which one. The servers may still be disturbed until they
-/// end.
-pub(crate) async fn ensure_rule_broken<S: ProgramServer>(
+/// Checks that the programs see this twin break a rule, and which one.
+pub(crate) async fn ensure_rule_broken<S: ProgramServer>(server: &'static S, subject: &Subject<S>, by: &str) -> Result {
+    let mut programs = programs_with_a_free_lock::<S>();
+    programs.extend([program_with_every_event(subject), one_waits_while_another_hears_nothing()]);
+    ensure_broken_by(server, subject, by, &programs).await
+}
+
+/// Checks that a program sees two holders after a `loss`, which comes while one waits for the other.
+pub(crate) async fn ensure_loss_is_seen<S: ProgramServer>(
+    server: &'static S,
+    subject: &Subject<S>,
+    loss: impl Future<Output = Result>,
+) -> Result {
+    let programs = [one_waits_while_another_hears_nothing()];
+    let (lost, seen) = tokio::join!(loss, ensure_broken_by(server, subject, "both hold it", &programs));
+    lost.and(seen)
+}
+
+async fn ensure_broken_by<S: ProgramServer>(
     server: &'static S,
     subject: &Subject<S>,
     by: &str,
-    meanwhile: impl Future<Output = Result>,
+    programs: &[Vec<Step>],
 ) -> Result {
-    let mut programs = programs_with_a_free_lock::<S>();
-    programs.extend([program_with_every_event(subject), one_asks_while_another_hears_nothing()]);
-    let play = |program| run(server, subject, program);
-    let histories = tokio::select! {
-        histories = try_join_all(programs.iter().map(|program| play(program))) => histories?,
-        Err(error) = meanwhile => return Err(error),
-    };
+    let histories = try_join_all(programs.iter().map(|program| run(server, subject, program))).await?;
     let verdicts: Vec<_> = histories.iter().map(judge).collect();
     let found = |verdict: &Verdict| matches!(verdict, Verdict::Broken(rule) if rule.contains(by));
     ensure!(verdicts.iter().any(found), "not caught: {verdicts:?}");
