@@ -6,7 +6,8 @@
 //! | `async fn name(servers: &Servers)` | the servers that all tests share |
 //! | `async fn name()` | a lab that it may break: it waits for its turn |
 //!
-//! `#[apply(soak_test!)]` is for a lab that takes too long for every change: only `make soak` runs it.
+//! `#[apply(soak_test!)]` is for a lab that takes too long for every change: only `make soak` runs it, and nothing beside it that
+//! has a server, because it may promise times.
 //!
 //! With `#[over(rows)]` below it, the test runs once for each row of a table: a name, and what the function takes last.
 
@@ -19,11 +20,12 @@ use tokio::{runtime::Handle, sync::Semaphore};
 /// A test that runs longer hangs. The lines of all lessons take minutes.
 const TEST_TIMEOUT: Duration = Duration::from_secs(20 * 60);
 
-/// Tests on the shared servers mostly wait, so several run at once.
-pub(crate) static SHARED: Semaphore = Semaphore::const_new(4);
-/// Tests with their own lab: more at once would need too much memory.
-pub(crate) static ALONE: Semaphore = Semaphore::const_new(4);
-/// Long tests with a large lab.
+/// How many tests on the shared servers run at once, because they mostly wait, and beside them with a lab of their own: more would
+/// need too much memory.
+const AT_ONCE: u32 = 4;
+pub(crate) static SHARED: Semaphore = Semaphore::const_new(AT_ONCE as usize);
+pub(crate) static ALONE: Semaphore = Semaphore::const_new(AT_ONCE as usize);
+/// Long tests with a large lab, which all others wait for.
 pub(crate) static SOAK: Semaphore = Semaphore::const_new(1);
 pub(crate) static PURE: Semaphore = Semaphore::const_new(1);
 
@@ -116,7 +118,9 @@ pub(crate) fn all(runtime: &Handle) -> Vec<Trial> {
         let takes_long = std::ptr::eq(turns, &SOAK);
         let trial = Trial::test(name, move || {
             runtime.block_on(async {
-                let _turn = turns.acquire().await.map_err(|closed| closed.to_string())?;
+                let _turn = turns.acquire().await?;
+                let others = if takes_long { AT_ONCE } else { 0 };
+                let _turns_of_others = (SHARED.acquire_many(others).await?, ALONE.acquire_many(others).await?);
                 outcome(run(), TEST_TIMEOUT).await
             })
         });
