@@ -20,8 +20,8 @@ use tokio::{runtime::Handle, sync::Semaphore};
 /// A test that runs longer hangs. The lines of all lessons take minutes.
 const TEST_TIMEOUT: Duration = Duration::from_secs(20 * 60);
 
-/// How many tests on the shared servers run at once, because they mostly wait, and beside them with a lab of their own: more would
-/// need too much memory.
+/// How many tests run at once on the shared servers, where they mostly wait, and how many with their own lab, for which there must be
+/// memory.
 const AT_ONCE: u32 = 4;
 pub(crate) static SHARED: Semaphore = Semaphore::const_new(AT_ONCE as usize);
 pub(crate) static ALONE: Semaphore = Semaphore::const_new(AT_ONCE as usize);
