@@ -15,7 +15,7 @@ use oversell_lab::{
     migrations::{migrator, tables_in_the_way},
 };
 use sqlx::{Connection, Executor, MySqlConnection, migrate::Migrator};
-use std::{mem, sync::Arc, time::Instant};
+use std::{sync::Arc, time::Instant};
 use tokio::{task::JoinHandle, time::timeout};
 
 type Running = JoinHandle<Result<Deduction, Error>>;
@@ -109,17 +109,16 @@ async fn connection(ctx: &Ctx) -> Result<i64> {
 /// Refused requests keep using the existing connection. One that took as long as an answer may take counts for nothing: a
 /// strategy whose limit passes while the machine stops closes its connection.
 async fn keeps_its_connection(slug: &str, deduct: Deduct, ctx: &Ctx, id: i64, mut requests: usize) -> Result<()> {
-    let mut known = connection(ctx).await?;
     let refused = async {
         while requests > 0 {
-            let asked = Instant::now();
+            let (before, asked) = (connection(ctx).await?, Instant::now());
             match deduct(ctx, &Job::new(id, NOW, WAIT_LIMIT)).await {
                 Err(Error::NoProduct(_) | Error::SoldOut | Error::Timeout { .. }) => {}
                 other => bail!("{slug}: {other:?}"),
             }
-            let before = mem::replace(&mut known, connection(ctx).await?);
+            let after = connection(ctx).await?;
             if asked.elapsed() < LEAST_ANSWER_TIMEOUT {
-                ensure!(known == before, "{slug}: the refusal has cost the connection");
+                ensure!(after == before, "{slug}: the refusal has cost the connection");
                 requests -= 1;
             }
         }
